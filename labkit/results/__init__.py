@@ -1,0 +1,1 @@
+"""The results store: versioned run documents, written atomically, read as DataFrames. Imports no torch."""

@@ -1,0 +1,247 @@
+"""What is asked for: recipes, runs and sweeps as frozen objects, their hashes, YAML in and out.
+
+It knows names and numbers only. Whether an engine, voice or corpus exists here is answered by those modules.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from labkit.errors import SpecError
+
+StageName = Literal["gpt", "decoder", "vocoder"]
+STAGES: tuple[StageName, ...] = get_args(StageName)
+Precision = Literal["fp32", "fp16", "bf16", "int8-dynamic", "int8-static", "int8-weight", "int4-weight"]
+AudioPath = Literal["hidden", "codes"]
+ScenarioName = Literal["replay", "single", "stream", "batch", "long-text", "load", "soak"]
+PIPELINES = ("upstream",)  # recipes that bring all three stages themselves
+AXES = ("voice", "corpus", "recipe", "scenario", "device", "threads", "seed", "speaker", "audio_path")
+Option = bool | int | float | str
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def content_hash(self) -> str:
+        """sha256 of the canonical JSON: equal specs have equal hashes on every machine."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class StageChoice(_Frozen):
+    """Which engine runs a stage, at which precision, with which options of that engine or quantizer."""
+
+    engine: str = "torch"
+    precision: Precision = "fp32"
+    options: dict[str, Option] = Field(default_factory=dict)
+
+
+class Recipe(_Frozen):
+    """A named choice of engine and precision per stage, or a pipeline that brings its own stages."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    description: str = ""
+    gpt: StageChoice = StageChoice()
+    decoder: StageChoice = StageChoice()
+    vocoder: StageChoice = StageChoice()
+    pipeline: Literal["upstream"] | None = None
+
+    @model_validator(mode="after")
+    def _pipelines_have_no_stages(self) -> Recipe:
+        if self.pipeline and self.model_fields_set & set(STAGES):
+            raise ValueError(f"recipe {self.name!r} names the pipeline {self.pipeline!r} and stages as well; keep one")
+        return self
+
+    def choices(self) -> dict[StageName, StageChoice]:
+        """The choice for each stage in signal order; empty for a pipeline."""
+        return {} if self.pipeline else {"gpt": self.gpt, "decoder": self.decoder, "vocoder": self.vocoder}
+
+
+class Limits(_Frozen):
+    """When a run is stopped from outside. `memory_gb` counts the run's process tree."""
+
+    seconds: float = Field(600.0, gt=0)
+    memory_gb: float | None = Field(None, gt=0)
+
+
+class RunSpec(_Frozen):
+    """One run, complete: two equal RunSpecs do the same work."""
+
+    recipe: Recipe
+    voice: str = "nano"
+    scenario: ScenarioName = "single"
+    corpus: str = "nano-eval"
+    texts: int | None = Field(None, ge=1, description="use only the first N texts of the corpus")
+    device: str = "cpu"
+    threads: int = Field(1, ge=1)
+    seed: int = Field(0, ge=0)
+    speaker: str | None = Field(None, description="speaker name; null takes the voice's first")
+    audio_path: AudioPath = "hidden"
+    repeats: int = Field(3, ge=1)
+    warmups: int = Field(1, ge=0)
+    max_steps: int = Field(2048, ge=1, le=4096)
+    quality: bool = True
+    keep_audio: bool = False
+    limits: Limits = Limits()
+
+    def work_hash(self) -> str:
+        """Hash of the work alone: limits and kept audio do not change what is measured."""
+        return self.model_copy(update={"limits": Limits(), "keep_audio": False}).content_hash()
+
+
+class SweepSpec(_Frozen):
+    """A grid of runs: lists are axes."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    description: str = ""
+    voice: tuple[str, ...] = ("nano",)
+    corpus: tuple[str, ...] = ("nano-eval",)
+    recipe: tuple[str, ...]
+    scenario: tuple[ScenarioName, ...] = ("single",)
+    device: tuple[str, ...] = ("cpu",)
+    threads: tuple[int, ...] = (1,)
+    seed: tuple[int, ...] = (0,)
+    speaker: tuple[str | None, ...] = (None,)
+    audio_path: tuple[AudioPath, ...] = ("hidden",)
+    texts: int | None = None
+    repeats: int = 3
+    warmups: int = 1
+    max_steps: int = 2048
+    quality: bool = True
+    keep_audio: bool = True
+    baseline: str | None = None
+    limits: Limits = Limits()
+
+    @field_validator(*AXES, mode="before")
+    @classmethod
+    def _axis(cls, value: Any) -> Any:
+        values = tuple(value) if isinstance(value, list | tuple) else (value,)
+        if not values:
+            raise ValueError("an axis needs at least one value")
+        if len(set(values)) != len(values):
+            raise ValueError(f"an axis names a value twice: {list(values)}")
+        return values
+
+    @model_validator(mode="after")
+    def _baseline_is_a_recipe(self) -> SweepSpec:
+        if self.baseline is not None and self.baseline not in self.recipe:
+            raise ValueError(f"baseline {self.baseline!r} is not among the recipes {list(self.recipe)}")
+        return self
+
+    def runs(self, recipes: Mapping[str, Recipe]) -> list[RunSpec]:
+        """Expand the grid, recipes innermost so that neighbours in time are the ones compared."""
+        axes = itertools.product(
+            self.voice, self.corpus, self.scenario, self.device, self.threads, self.seed,
+            self.speaker, self.audio_path, self.recipe,
+        )  # fmt: skip
+        return [
+            RunSpec(
+                recipe=find_recipe(recipe, recipes), voice=voice, corpus=corpus, scenario=scenario, device=device,
+                threads=threads, seed=seed, speaker=speaker, audio_path=audio_path, texts=self.texts,
+                repeats=self.repeats, warmups=self.warmups, max_steps=self.max_steps, quality=self.quality,
+                keep_audio=self.keep_audio, limits=self.limits,
+            )
+            for voice, corpus, scenario, device, threads, seed, speaker, audio_path, recipe in axes
+        ]  # fmt: skip
+
+
+def default_recipes() -> dict[str, Recipe]:
+    """The recipes that ship with the lab."""
+    source = resources.files("labkit") / "assets" / "recipes.yaml"
+    return parse_recipes(source.read_text(encoding="utf-8"), place="labkit/assets/recipes.yaml")
+
+
+def load_recipes(*files: Path) -> dict[str, Recipe]:
+    """The lab's recipes and those of the given YAML files; a later file replaces an earlier name."""
+    recipes = default_recipes()
+    for file in files:
+        recipes |= parse_recipes(_read(file), place=str(file))
+    return recipes
+
+
+def parse_recipes(text: str, *, place: str) -> dict[str, Recipe]:
+    """Read `name: {gpt: …, decoder: …, vocoder: …}`; `SpecError` names the place and the key."""
+    return {
+        name: _validate(Recipe, {"name": name, **(body or {})}, text, f"{place}: recipe {name!r}")
+        for name, body in _mapping(text, place).items()
+    }
+
+
+def find_recipe(name: str, recipes: Mapping[str, Recipe]) -> Recipe:
+    """The recipe of that name, or a `SpecError` with the nearest known names."""
+    if name not in recipes:
+        raise SpecError(f"recipe {name!r} is unknown{_nearest(name, recipes)}; known recipes: {', '.join(recipes)}.")
+    return recipes[name]
+
+
+def load_sweep(file: Path) -> SweepSpec:
+    """Read one sweep from a YAML file."""
+    text = _read(file)
+    return _validate(SweepSpec, _mapping(text, str(file)), text, str(file))
+
+
+def parse_run(values: Mapping[str, Any], *, place: str) -> RunSpec:
+    """Validate the plain values of one run (JSON or notebook parameters)."""
+    return _validate(RunSpec, dict(values), "", place)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{file} cannot be read as UTF-8 text: {error}") from error
+
+
+def _mapping(text: str, place: str) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SpecError(f"{place} is not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise SpecError(f"{place} must be a mapping of names to values, not {type(values).__name__}.")
+    return values
+
+
+def _validate(model: type[Model], values: dict[str, Any], text: str, place: str) -> Model:
+    try:
+        # JSON mode takes lists for tuples while staying strict about every scalar
+        return model.model_validate_json(json.dumps(values))
+    except ValidationError as error:
+        raise SpecError("\n".join(_explain(model, item, text, place) for item in error.errors())) from error
+    except TypeError as error:
+        raise SpecError(f"{place}: {error}; use plain numbers, text, true/false or lists.") from error
+
+
+def _explain(model: type[BaseModel], item: Any, text: str, place: str) -> str:
+    path = [str(part) for part in item["loc"]]
+    line = _line_of(path[-1], text) if path else ""
+    where = f"{place}{line}"
+    if item["type"] == "extra_forbidden":
+        known = list(model.model_fields) if len(path) == 1 else list(StageChoice.model_fields)
+        return f"{where}: unknown key {path[-1]!r}{_nearest(path[-1], known)}; known keys: {', '.join(known)}."
+    name = ".".join(path) or model.__name__
+    value = "" if item["type"] == "missing" else f" (got {item['input']!r})"
+    return f"{where}: {name}: {item['msg']}{value}"
+
+
+def _line_of(key: str, text: str) -> str:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip().strip("{").startswith(f"{key}:"):
+            return f", line {number}"
+    return ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    match = difflib.get_close_matches(name, list(known), n=1)
+    return f", did you mean {match[0]!r}?" if match else ""
