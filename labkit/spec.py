@@ -60,7 +60,9 @@ class Recipe(_Frozen):
     @model_validator(mode="after")
     def _pipelines_have_no_stages(self) -> Recipe:
         if self.pipeline and self.model_fields_set & set(STAGES):
-            raise ValueError(f"recipe {self.name!r} names the pipeline {self.pipeline!r} and stages as well; keep one")
+            raise ValueError(
+                f"recipe {self.name!r} names the pipeline {self.pipeline!r} and stages as well; keep one"
+            )
         return self
 
     def choices(self) -> dict[StageName, StageChoice]:
@@ -181,14 +183,16 @@ def parse_recipes(text: str, *, place: str) -> dict[str, Recipe]:
 def find_recipe(name: str, recipes: Mapping[str, Recipe]) -> Recipe:
     """The recipe of that name, or a `SpecError` with the nearest known names."""
     if name not in recipes:
-        raise SpecError(f"recipe {name!r} is unknown{_nearest(name, recipes)}; known recipes: {', '.join(recipes)}.")
+        raise SpecError(
+            f"recipe {name!r} is unknown{_nearest(name, recipes)}; known recipes: {', '.join(recipes)}."
+        )
     return recipes[name]
 
 
-def load_sweep(file: Path) -> SweepSpec:
-    """Read one sweep from a YAML file."""
+def load_sweep(file: Path, **replace: Any) -> SweepSpec:
+    """Read one sweep from a YAML file; `replace` overrides its keys."""
     text = _read(file)
-    return _validate(SweepSpec, _mapping(text, str(file)), text, str(file))
+    return _validate(SweepSpec, _mapping(text, str(file)) | replace, text, str(file))
 
 
 def parse_run(values: Mapping[str, Any], *, place: str) -> RunSpec:
@@ -229,7 +233,9 @@ def _explain(model: type[BaseModel], item: Any, text: str, place: str) -> str:
     where = f"{place}{line}"
     if item["type"] == "extra_forbidden":
         known = list(model.model_fields) if len(path) == 1 else list(StageChoice.model_fields)
-        return f"{where}: unknown key {path[-1]!r}{_nearest(path[-1], known)}; known keys: {', '.join(known)}."
+        return (
+            f"{where}: unknown key {path[-1]!r}{_nearest(path[-1], known)}; known keys: {', '.join(known)}."
+        )
     name = ".".join(path) or model.__name__
     value = "" if item["type"] == "missing" else f" (got {item['input']!r})"
     return f"{where}: {name}: {item['msg']}{value}"
