@@ -19,7 +19,9 @@ class ConvNeXtBlock(nn.Module):
     small budgets, hence the larger default.
     """
 
-    def __init__(self, dim: int, intermediate: int, kernel: int = 7, dilation: int = 1, scale_init: float = 0.2):
+    def __init__(
+        self, dim: int, intermediate: int, kernel: int = 7, dilation: int = 1, scale_init: float = 0.2
+    ):
         super().__init__()
         self.dwconv = nn.Conv1d(
             dim, dim, kernel, padding=dilation * (kernel // 2), dilation=dilation, groups=dim

@@ -48,7 +48,9 @@ def magnitude(wave: Tensor, n_fft: int, hop: int) -> Tensor:
     Raises RuntimeError (from torch) when N is not longer than n_fft/2, which reflect padding needs.
     """
     window = hann_window(n_fft).to(wave.device)
-    spectrum = torch.stft(wave, n_fft, hop, n_fft, window, center=True, pad_mode="reflect", return_complex=True)
+    spectrum = torch.stft(
+        wave, n_fft, hop, n_fft, window, center=True, pad_mode="reflect", return_complex=True
+    )
     return spectrum.abs()
 
 

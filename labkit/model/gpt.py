@@ -37,7 +37,9 @@ class KeyValues(Protocol):
 class KvCache:
     """Preallocated keys and values of every layer, [layers, B, heads, capacity, head_dim] each."""
 
-    def __init__(self, config: GptConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device):
+    def __init__(
+        self, config: GptConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
+    ):
         if capacity > config.positions:
             raise ValueError(f"KvCache: capacity {capacity} exceeds the voice's {config.positions} positions")
         shape = (config.layers, batch, config.heads, capacity, config.head_dim)
@@ -60,7 +62,9 @@ class KvCache:
     def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         end = self.length + keys.shape[2]
         if end > self.capacity:
-            raise ValueError(f"KvCache: position {end} exceeds the capacity {self.capacity}; make a larger cache")
+            raise ValueError(
+                f"KvCache: position {end} exceeds the capacity {self.capacity}; make a larger cache"
+            )
         k, v = self.keys[layer], self.values[layer]
         k[:, :, self.length : end] = keys
         v[:, :, self.length : end] = values
@@ -154,7 +158,9 @@ class Gpt(nn.Module):
         """Start training: N(0, 0.02), residual projections shrunk by sqrt(2 * layers)."""
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
-                shrink = (2 * self.config.layers) ** 0.5 if name.endswith(("out.weight", "down.weight")) else 1.0
+                shrink = (
+                    (2 * self.config.layers) ** 0.5 if name.endswith(("out.weight", "down.weight")) else 1.0
+                )
                 nn.init.normal_(weight, std=0.02 / shrink)
 
     def embed_text(self, ids: Tensor) -> Tensor:
