@@ -17,14 +17,15 @@ FLOORS: list[set[str]] = [
     {"spec", "environment", "text", "quantize"},
     {"model", "results"},
     {"voices"},
-    {"engines", "export", "compare", "upstream"},
-    {"artifacts", "synthesis", "report"},
+    {"engines", "export", "compare"},
+    {"artifacts", "synthesis", "report", "upstream"},
     {"pipeline"},
     {"scenarios", "reference"},
     {"speak"},
     {"run"},
     {"sweep", "bench", "training"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 ANYONE_MAY_IMPORT = {"errors", "spec"}
