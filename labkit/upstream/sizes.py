@@ -1,0 +1,61 @@
+"""A voice's sizes in the words of upstream's configuration object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.errors import CheckpointError
+from labkit.model.config import AudioConfig, ConvStackConfig, VoiceConfig
+
+_KERNEL, _DILATION = 7, 2  # fixed in upstream's decoder stack
+
+
+def upstream_sizes(config: VoiceConfig) -> dict[str, Any]:
+    """Return the sizes for the worker's `load`; `CheckpointError` where upstream fixes a size that
+    differs.
+    """
+    if config.audio != AudioConfig():
+        raise CheckpointError(f"upstream fixes the signal at {AudioConfig()}; this voice has {config.audio}.")
+    gpt, dvae = config.gpt, config.dvae
+    embed = {
+        "hidden_size": gpt.hidden,
+        "num_audio_tokens": gpt.num_code_tokens,
+        "num_text_tokens": gpt.num_text_tokens,
+        "num_vq": gpt.num_codebooks,
+    }
+    return {
+        "embed": embed,
+        "gpt": {
+            **embed,
+            "intermediate_size": gpt.intermediate,
+            "num_attention_heads": gpt.heads,
+            "num_hidden_layers": gpt.layers,
+            "max_position_embeddings": gpt.positions,
+        },
+        "decoder": _stack(config.decoder, "decoder"),
+        "dvae": {
+            "encoder": _stack(dvae.encoder, "dvae.encoder"),
+            "decoder": _stack(dvae.decoder, "dvae.decoder"),
+            "vq": {"dim": dvae.vq_dim, "levels": list(dvae.levels), "G": dvae.groups, "R": dvae.residuals},
+        },
+        "vocos": {
+            "input_channels": config.audio.n_mels,
+            "dim": config.vocoder.dim,
+            "intermediate_dim": config.vocoder.intermediate,
+            "num_layers": config.vocoder.layers,
+        },
+    }
+
+
+def _stack(stack: ConvStackConfig, name: str) -> dict[str, int]:
+    if (stack.kernel, stack.dilation) != (_KERNEL, _DILATION):
+        raise CheckpointError(
+            f"{name} has kernel {stack.kernel} and dilation {stack.dilation}; upstream fixes {_KERNEL} and {_DILATION}."
+        )
+    return {
+        "idim": stack.idim,
+        "odim": stack.odim,
+        "hidden": stack.hidden,
+        "n_layer": stack.layers,
+        "bn_dim": stack.bottleneck,
+    }
