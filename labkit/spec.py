@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from labkit.errors import SpecError
 
@@ -64,6 +73,11 @@ class Recipe(_Frozen):
                 f"recipe {self.name!r} names the pipeline {self.pipeline!r} and stages as well; keep one"
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_the_stages_of_a_pipeline(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        return {name: value for name, value in values.items() if not (self.pipeline and name in STAGES)}
 
     def choices(self) -> dict[StageName, StageChoice]:
         """The choice for each stage in signal order; empty for a pipeline."""

@@ -6,13 +6,13 @@ computed by whoever reads. Units stand in the names (`latency_s`, `rss_peak_byte
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from labkit.spec import RunSpec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 RunStatus = Literal["ok", "failed", "oom", "timeout", "unavailable", "invalid"]
 Number = float | int | None
 
