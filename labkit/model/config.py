@@ -1,12 +1,13 @@
 """Sizes of every part of a ChatTTS voice, as frozen dataclasses.
 
-The defaults are the published network (sizes in brackets in each field's comment are facts about it). `NANO` is
-the small voice of the same architecture that the lab trains. Knows no weights and no tensors.
+The defaults are the published network's. `NANO` is the small voice of the same architecture that the lab trains.
+Knows no weights and no tensors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 ResidualScale = Literal["levels-1", "levels"]
@@ -123,6 +124,13 @@ class VoiceConfig:
                 f"VoiceConfig: gpt.hidden={self.gpt.hidden} must be twice decoder.idim={self.decoder.idim}; "
                 "the decoder splits each hidden state in two halves"
             )
+
+    @classmethod
+    def from_folder(cls, asset: Path) -> VoiceConfig:
+        """Read the sizes of the voice in an asset folder; CheckpointError names what is missing or odd."""
+        from labkit.model.layout import read_config
+
+        return read_config(asset)
 
 
 FULL = VoiceConfig()

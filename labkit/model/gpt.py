@@ -206,7 +206,7 @@ class Gpt(nn.Module):
         return self.norm(x)
 
     def run(self, x: Tensor, cos: Tensor, signed_sin: Tensor, bias: Tensor | None, kv: KeyValues) -> Tensor:
-        """All layers over a cache: x [B, T, hidden], tables [B, 1, T, head_dim], bias broadcast to [B, heads, T, all]."""
+        """All layers over a cache: x [B, T, hidden], tables [B, 1, T, head_dim], bias like [B, 1, T, all]."""
         for i, layer in enumerate(self.layers):
             q, k, v = layer.project(x, cos, signed_sin)
             k, v = kv.update(i, k, v)
