@@ -81,7 +81,9 @@ class DnsmosScorer:
 
     name = "dnsmos"
     metrics = (
-        Metric("dnsmos_p808", "1-5", "higher", "DNSMOS P.808: predicted overall quality; hears noise, not words"),
+        Metric(
+            "dnsmos_p808", "1-5", "higher", "DNSMOS P.808: predicted overall quality; hears noise, not words"
+        ),
         Metric("dnsmos_ovrl", "1-5", "higher", "DNSMOS P.835 overall: predicted quality of speech in noise"),
     )
     needs: frozenset[Need] = frozenset()
