@@ -17,6 +17,12 @@ def upstream_sizes(config: VoiceConfig) -> dict[str, Any]:
     if config.audio != AudioConfig():
         raise CheckpointError(f"upstream fixes the signal at {AudioConfig()}; this voice has {config.audio}.")
     gpt, dvae = config.gpt, config.dvae
+    tied = {dvae.dim, dvae.encoder.idim, dvae.decoder.idim, dvae.decoder.odim}
+    if len(tied) > 1 or config.decoder.idim != config.decoder.odim:
+        raise CheckpointError(
+            f"upstream gives the DVAE's mel side, stem and output one width; this voice has {sorted(tied)} there and "
+            f"{config.decoder.idim} and {config.decoder.odim} in its decoder."
+        )
     embed = {
         "hidden_size": gpt.hidden,
         "num_audio_tokens": gpt.num_code_tokens,

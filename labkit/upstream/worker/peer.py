@@ -62,6 +62,9 @@ class Peer:
         paths = {name: os.path.join(folder, file) for name, file in files.items()}
         if not self.chat._load(device=torch.device("cpu"), **paths):
             raise RuntimeError(f"upstream did not load {folder}; its log says which part is missing")
+        # transformers 5 keeps the files' float16; upstream's other parts compute in float32, and so does
+        # the lab
+        self.chat.gpt.gpt.float()
         loaded = time.perf_counter()
         self.probes = Probes(self.chat)
         return {"import_s": imported - started, "load_s": loaded - imported, **memory()}, {}
