@@ -90,7 +90,7 @@ class DnsmosScorer:
     languages: tuple[str, ...] | None = None
     max_s = 120.0
     accepts_damaged = False
-    cost_cpu_s = 0.3
+    cost_cpu_s = 0.7  # two windows of the repeated clip
 
     def availability(self) -> Ready | Missing:
         if package_folder("speechmos") is None:

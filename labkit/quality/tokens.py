@@ -46,8 +46,12 @@ def find_loop(codes: NDArray[np.integer]) -> Loop | None:
             continue
         start = int(matching.argmax())
         more = int((~matching[start:]).argmax()) or matching.size - start  # windows in a row that match
-        if period == 1 or not _is_held(grid[start : start + period]):  # a short hold is silence, no loop
-            return Loop(period, start, more - 1 + window)
+        loop = Loop(period, start, more - 1 + window)
+        middle = start + loop.steps // 2  # the edges of the match may reach into the codes around it
+        if period == 1 or not _is_held(
+            grid[middle : middle + period + 1]
+        ):  # a short hold is silence, no loop
+            return loop
     return None
 
 

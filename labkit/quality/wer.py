@@ -41,7 +41,7 @@ class WerScorer:
     languages: tuple[str, ...] | None = ("en",)
     max_s = float(whisper.WINDOW_S)
     accepts_damaged = False
-    cost_cpu_s = 1.2
+    cost_cpu_s = 0.2
 
     def availability(self) -> Ready | Missing:
         return whisper.availability()

@@ -1,0 +1,141 @@
+"""The panel: one row for each clip and metric, nulls with reasons, no exception becomes a number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labkit.errors import UserError
+from labkit.quality import Clip, all_metrics, base, catalogue, judge, panel
+from labkit.quality.base import Metric, Missing, Ready, Score
+
+RATE = 24_000
+
+
+class FakeScorer:
+    """A scorer that can be told to be absent, to break, or to give nonsense."""
+
+    name = "fake"
+    metrics = (Metric("fake", "points", "higher", "nothing"),)
+    needs: frozenset = frozenset()
+    languages = None
+    max_s = 30.0
+    accepts_damaged = False
+    cost_cpu_s = 0.0
+    loads = 0
+    answer: Ready | Missing = Ready("fake 1")
+    value: float = 3.0
+
+    def availability(self) -> Ready | Missing:
+        return self.answer
+
+    def load(self) -> None:
+        type(self).loads += 1
+
+    def score(self, clip: Clip) -> dict[str, Score]:
+        if clip.item == "crash":
+            raise RuntimeError("boom")
+        return {"fake": Score(self.value)}
+
+
+@pytest.fixture
+def fake(monkeypatch) -> type[FakeScorer]:
+    scorer = type("OneFake", (FakeScorer,), {})
+    monkeypatch.setattr(panel, "scorers_for", lambda wanted: [scorer()])
+    return scorer
+
+
+def clip(item: str = "a", **fields) -> Clip:
+    audio = 0.1 * np.sin(np.arange(RATE) / 10)
+    return Clip(item, 0, **{"audio": audio, "text": "one"} | fields)
+
+
+def test_a_row_has_what_the_store_needs(fake) -> None:
+    assert judge([clip()]) == [
+        {
+            "item": "a", "repetition": 0, "metric": "fake", "value": 3.0, "unit": "points", "reason": "",
+            "scorer": "fake", "scorer_version": "fake 1",
+        }
+    ]  # fmt: skip
+
+
+def test_a_crash_costs_one_null_and_the_scorer_loads_once(fake) -> None:
+    rows = judge([clip(), clip("crash"), clip("b")])
+    assert [row["value"] for row in rows] == [3.0, None, 3.0]
+    assert "RuntimeError: boom" in rows[1]["reason"]
+    assert fake.loads == 1
+
+
+def test_a_missing_scorer_gives_reason_and_remedy(fake) -> None:
+    fake.answer = Missing("It is not there.", "Install it.")
+    (row,) = judge([clip()])
+    assert row["value"] is None
+    assert row["reason"] == "It is not there. Install it."
+    assert fake.loads == 0
+
+
+def test_a_scorer_that_cannot_load_is_named(fake, monkeypatch) -> None:
+    monkeypatch.setattr(fake, "load", lambda self: 1 / 0)
+    (row,) = judge([clip()])
+    assert row["value"] is None
+    assert "could not be loaded: ZeroDivisionError" in row["reason"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_non_finite_score_is_null(fake, value: float) -> None:
+    fake.value = value
+    (row,) = judge([clip()])
+    assert row["value"] is None and row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("audio", "outcome"),
+    [
+        (np.zeros(RATE), "silent"),
+        (np.ones(1), "too short"),
+        (np.full(RATE, np.nan), "non-finite"),
+        (np.ones((RATE, 2)) * 0.1, "not mono"),
+        (np.zeros(0), "empty"),
+        (np.ones(600 * RATE, np.float32) * 0.1, "too long"),
+    ],
+)
+def test_unfit_clips_are_named_outcomes_for_every_judging_metric(
+    fake, audio: np.ndarray, outcome: str
+) -> None:
+    (row,) = judge([clip(audio=audio)])
+    assert row["value"] is None
+    assert outcome in row["reason"]
+
+
+@pytest.mark.parametrize("field", ["text", "reference", "tokens"])
+def test_a_missing_need_is_named(fake, field: str) -> None:
+    fake.needs = frozenset({field})
+    (row,) = judge([clip(text="")])
+    assert row["value"] is None
+    assert field in row["reason"]
+
+
+def test_validity_through_the_panel_lists_flags() -> None:
+    rows = judge([clip(ended=False), clip(audio=np.zeros(RATE))], ["valid"])
+    assert [(row["value"], row["reason"]) for row in rows] == [(0.0, "tail_cut, hit_max"), (0.0, "silent")]
+
+
+def test_names_select_metrics_and_families() -> None:
+    assert {row["metric"] for row in judge([clip()], ["peak", "log_mel"])} == {"peak", "log_mel_db"}
+    with pytest.raises(UserError, match=r"'mos' is unknown.*dnsmos_p808"):
+        judge([], ["mos"])
+
+
+def test_every_metric_says_what_it_is() -> None:
+    listing = catalogue()
+    assert [entry["metric"] for entry in listing] == list(all_metrics())
+    assert {"valid", "log_mel_db", "dnsmos_p808", "dnsmos_ovrl", "wer", "cer"} <= set(all_metrics())
+    for entry in listing:
+        assert entry["description"] and entry["unit"]
+        assert entry["direction"] in ("higher", "lower", "neither")
+        assert entry["available"] or (entry["reason"] and entry["remedy"])
+
+
+def test_metric_names_are_unique() -> None:
+    names = [metric.name for name in base.scorer_names() for metric in base.scorer_class(name).metrics]
+    assert len(names) == len(set(names))

@@ -1,0 +1,61 @@
+"""Spelling: what a recognizer writes for the same words compares equal, other words do not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.quality.wer import error_rates
+from labkit.quality.words import DIGITS, heard_digits, is_digit_domain, plain_words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("729", ["seven", "two", "nine"]),
+        ("7-2-9!", ["seven", "two", "nine"]),
+        ("[speed_5]Seven, two[uv_break] nine.[laugh]", ["seven", "two", "nine"]),
+        ("７２９", ["seven", "two", "nine"]),
+        ("Don’t stop", ["don't", "stop"]),
+        ("…?! —", []),
+    ],
+)
+def test_plain_words(text: str, words: list[str]) -> None:
+    assert plain_words(text) == words
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=12))
+def test_numerals_and_words_of_digits_compare_equal(digits: list[int]) -> None:
+    said = " ".join(DIGITS[d] for d in digits)
+    for heard in ("".join(map(str, digits)), ", ".join(map(str, digits)), said.title() + "."):
+        assert error_rates(said, heard) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("heard", "digits"),
+    [
+        ("won to for ate", "one two four eight"),
+        ("forty two", "four two"),
+        ("twenty", "two zero"),
+        ("fourteen oh", "one four zero"),
+    ],
+)
+def test_closed_domain_reading(heard: str, digits: str) -> None:
+    assert " ".join(heard_digits(heard.split())) == digits
+
+
+def test_homophones_count_as_errors_outside_the_digit_domain() -> None:
+    assert not is_digit_domain(["go", "to"])
+    assert error_rates("go to one", "go two one")[0] == pytest.approx(1 / 3)
+
+
+def test_missing_extra_and_wrong_words_are_counted() -> None:
+    assert error_rates("one two three four", "one two")[0] == 0.5
+    assert error_rates("one", "one one one")[0] == 2.0
+    assert error_rates("one two", "")[0] == 1.0
+
+
+def test_a_text_without_words_is_refused() -> None:
+    with pytest.raises(ValueError, match="no words"):
+        error_rates("?!", "one")
