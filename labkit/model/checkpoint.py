@@ -94,6 +94,15 @@ def load_embeddings(folder: Path) -> Embeddings:
     return Embeddings(text, code)
 
 
+def load_text_head(folder: Path) -> FloatArray:
+    """The head of the refine stage, [num_text_tokens, hidden], without torch: text logits are hidden @ head.T."""
+    asset, config = _open(folder)
+    (piece,) = [piece for piece in gpt_pieces(config.gpt) if piece.parameter == "text_head.weight"]
+    head = np.empty(piece.shape, np.float32)
+    _read_piece(TensorFile(asset / piece.file), piece, head)
+    return head
+
+
 def save_voice(
     asset: Path,
     config: VoiceConfig,

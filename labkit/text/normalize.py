@@ -32,6 +32,9 @@ class NormalizeOptions:
             raise SpecError(f"normalization rule {unknown[0]!r} is unknown; rules: {', '.join(RULE_NAMES)}.")
 
 
+ALL_RULES = NormalizeOptions()
+
+
 @dataclass(frozen=True)
 class Change:
     """One rule that did something, with the whole text before and after."""
@@ -62,7 +65,7 @@ def normalize(
     text: str, options: NormalizeOptions | None = None, vocabulary: Collection[str] | None = None
 ) -> tuple[str, NormalizationReport]:
     """Return the readable text and the report. `vocabulary`: the voice's words when it knows a closed set of them."""
-    options = options or NormalizeOptions()
+    options = options or ALL_RULES
     language = detect_language(text) if options.language == "auto" else options.language
     digits_only = vocabulary is not None and "hundred" not in vocabulary and set(DIGITS) <= set(vocabulary)
     forced = options.language != "auto"
