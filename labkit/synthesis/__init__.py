@@ -7,8 +7,19 @@ work and its clocks; knows no engine: a stage is whatever answers the calls in `
 Nothing is deleted from the audio: quiet samples belong to it.
 """
 
-from labkit.synthesis.request import Request, Stages, Timings, Utterance
+from labkit.synthesis.request import Prepared, Request, Stages, Timings, Utterance, prepare
 from labkit.synthesis.streaming import Chunk, SpeechStream, stream
 from labkit.synthesis.whole import speak
 
-__all__ = ["Chunk", "Request", "SpeechStream", "Stages", "Timings", "Utterance", "speak", "stream"]
+__all__ = [
+    "Chunk",
+    "Prepared",
+    "Request",
+    "SpeechStream",
+    "Stages",
+    "Timings",
+    "Utterance",
+    "prepare",
+    "speak",
+    "stream",
+]

@@ -18,7 +18,7 @@ from labkit.errors import SpecError
 from labkit.synthesis.loop import Generation
 from labkit.synthesis.refine import refine_rows
 from labkit.synthesis.render import IncrementalRenderer
-from labkit.synthesis.request import Request, Stages, Timings, Utterance, prepare
+from labkit.synthesis.request import Prepared, Request, Stages, Timings, Utterance, prepare
 from labkit.synthesis.whole import features_of, finish
 
 CHUNK_STEPS = 48
@@ -55,7 +55,7 @@ class SpeechStream(Iterator[Chunk]):
 
 def stream(
     stages: Stages,
-    request: Request,
+    request: Request | Prepared,
     *,
     chunk_steps: int = CHUNK_STEPS,
     first_chunk_steps: int = FIRST_CHUNK_STEPS,
@@ -74,7 +74,7 @@ def stream(
 
 def _run(
     stages: Stages,
-    request: Request,
+    request: Request | Prepared,
     chunk_steps: int,
     size: int,
     max_steps: int | None,
@@ -82,7 +82,7 @@ def _run(
 ) -> Iterator[Chunk | Utterance]:
     started = perf_counter()
     timings = Timings()
-    rows = [prepare(stages.voice, request)]
+    rows = [request if isinstance(request, Prepared) else prepare(stages.voice, request)]
     timings.prepare_s = perf_counter() - started
     rows = refine_rows(stages, rows, timings)
     generation = Generation(

@@ -13,12 +13,12 @@ from labkit.errors import SpecError
 from labkit.synthesis.loop import Generation, Observer
 from labkit.synthesis.refine import refine_rows
 from labkit.synthesis.render import render
-from labkit.synthesis.request import FloatArray, Request, Stages, Timings, Utterance, prepare
+from labkit.synthesis.request import FloatArray, Prepared, Request, Stages, Timings, Utterance, prepare
 
 
 def speak(
     stages: Stages,
-    requests: Sequence[Request],
+    requests: Sequence[Request | Prepared],
     *,
     max_steps: int | None = None,
     replay: Sequence[IntArray] | None = None,
@@ -28,12 +28,13 @@ def speak(
 
     `max_steps` bounds the decode steps of every row below its own `sampling.max_steps`. `replay` feeds the given
     codes, [T, 4] per request, instead of sampling: T steps of the GPT each, whatever the recipe would have said.
+    `observe` sees each step's logits and hidden states before codes are drawn. Bad text raises before any stage runs.
     """
     if not requests:
         raise SpecError("speak: no requests; give at least one.")
     started = perf_counter()
     timings = Timings()
-    rows = [prepare(stages.voice, request) for request in requests]
+    rows = [row if isinstance(row, Prepared) else prepare(stages.voice, row) for row in requests]
     timings.prepare_s = perf_counter() - started
     rows = refine_rows(stages, rows, timings)
     generation = Generation(
@@ -83,7 +84,7 @@ def finish(generation: Generation, row: int, audio: FloatArray, timings: Timings
         audio=audio,
         codes=generation.codes[row, :length],
         hidden=generation.hidden[row, :length],
-        ended=not generation.capped[row],
+        ended=not bool(generation.capped[row]),
         flags=tuple(flags),
         timings=timings,
         report=prepared.report,
