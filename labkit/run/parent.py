@@ -1,0 +1,218 @@
+"""The order of a run: check, prepare, measure, judge, record.
+
+It knows the children by name and what each failure means for the next. It measures only what must be seen from
+outside: the peak memory of the measured process tree.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.measure.memory import TreeMemory
+from labkit.results.schema import Failure, RunDocument, RunStatus
+from labkit.results.store import Store, new_run_id
+from labkit.run.clips import SPOKEN, kept_clips
+from labkit.run.document import Findings, audio_name, ending, missing_scores, verdict
+from labkit.run.process import watch
+from labkit.run.request import Plan, plan_run
+from labkit.run.tasks import Event, EventLog, Job, events_file, log_file, user_error
+from labkit.spec import RunSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Tell = Callable[[str], None]
+_LOG_TAIL = 4000  # characters of a crashed child's output that are kept
+_CHILDREN = 3
+# what a table shows of every run: null with a reason when the run never came so far
+_EXPECTED = (
+    "load_s",
+    "cold_start_s",
+    "rss_peak_bytes",
+    "vram_peak_bytes",
+    "bandwidth_bytes_per_s",
+    "roofline_share",
+)
+
+
+def run(
+    spec: RunSpec,
+    *,
+    store: Path | str | None = None,
+    sweep: str | None = None,
+    progress: Tell | None = None,
+) -> RunDocument:
+    """Carry out one run in fresh processes, record it, and return its document.
+
+    Raises the user's errors (`UserError`) and `StoreError` before any work. From then on whatever happens becomes
+    the document's status: `ok`, `failed`, `oom`, `timeout`, `unavailable`, `invalid`.
+    `spec.limits.seconds` holds for each child (prepare, measure, judge), `memory_gb` for the measured one.
+    Interrupted (Ctrl-C), the children are ended and nothing is recorded.
+    """
+    tell = progress or (lambda line: None)
+    target = Store(store)
+    target.check_writable()
+    plan = plan_run(spec)
+    started = datetime.now(UTC)
+    findings = Findings(notes=list(plan.notes))
+    with tempfile.TemporaryDirectory(prefix="labkit-run-", ignore_cleanup_errors=True) as folder:
+        job = Job(Path(folder), spec, plan.texts, plan.language, judged=plan.judged)
+        status, failure = carry_out(plan, job, findings, tell)
+        audio = _audio(job) if spec.keep_audio else {}
+    document = _compose(plan, findings, started, status, failure, sweep, audio)
+    target.write(document, audio=audio)
+    tell(f"{spec.recipe.name}: {status}" + (f" ({failure.message})" if failure else ""))
+    return document
+
+
+def longest_run_s(spec: RunSpec) -> float:
+    """Seconds after which a run has surely ended by itself, for whoever watches over it from outside."""
+    return _CHILDREN * spec.limits.seconds + 60.0
+
+
+def carry_out(plan: Plan, job: Job, findings: Findings, tell: Tell) -> tuple[RunStatus, Failure | None]:
+    """Start the children in turn, as far as the run comes."""
+    if plan.unavailable is not None:
+        return "unavailable", Failure(
+            kind="UnavailableError",
+            message=plan.unavailable.reason,
+            stage="prepare",
+            remedy=plan.unavailable.remedy,
+        )
+    _child("prepare", job, findings, tell)
+    if findings.failure is not None:
+        if findings.failure["user"]:
+            raise user_error(findings.failure)
+        return verdict(findings, trained=plan.judged)
+    _child("measure", job, findings, tell, limited=True)
+    status, failure = verdict(findings, trained=bool(plan.voice.for_quality))
+    if findings.measured and status in ("ok", "invalid"):
+        _judge(plan, job, findings, tell)
+    return status, failure
+
+
+def _child(task: str, job: Job, findings: Findings, tell: Tell, *, limited: bool = False) -> None:
+    """One child to its end, its events folded in as they come."""
+    limits = job.spec.limits
+    log = EventLog(events_file(job.folder, task))
+
+    def take(event: Event) -> None:
+        findings.take(event)
+        if event["kind"] == "stage":
+            tell(
+                f"{job.spec.recipe.name}: {event['name']}"
+                + (f": {event['detail']}" if event["detail"] else "")
+            )
+
+    def tick(memory: TreeMemory) -> None:
+        if limited and not findings.measured and memory.peak_bytes is not None:
+            findings.values["rss_peak_bytes"] = memory.peak_bytes
+        for event in log.new():
+            take(event)
+
+    job.write()
+    ended = watch(
+        f"labkit.run.{task}",
+        job.folder,
+        log=log_file(job.folder, task),
+        threads=job.spec.threads,
+        seconds=limits.seconds,
+        memory_bytes=round(limits.memory_gb * 1e9) if limited and limits.memory_gb is not None else None,
+        on_tick=tick,
+    )
+    for event in log.new():
+        take(event)
+    if findings.failure is None:
+        findings.failure = ending(ended, task, limits, _tail(log_file(job.folder, task)))
+
+
+def _judge(plan: Plan, job: Job, findings: Findings, tell: Tell) -> None:
+    """Quality, or why there is none. A judge that fails costs the scores it owes and nothing else."""
+    if not job.spec.quality:
+        return
+    if not plan.judged:
+        findings.quality = missing_scores(
+            f"voice {job.spec.voice!r} has random weights: its audio means nothing"
+        )
+        return
+    cause, findings.failure = findings.failure, None
+    _child("judge", job, findings, tell)
+    if findings.failure is not None:
+        reason = f"the judge did not come so far: {findings.failure['message']}"
+        findings.notes.append(reason)
+        done = {score.metric for score in findings.quality}
+        findings.quality += [score for score in missing_scores(reason) if score.metric not in done]
+    findings.failure = cause
+
+
+def _compose(
+    plan: Plan,
+    findings: Findings,
+    started: datetime,
+    status: RunStatus,
+    failure: Failure | None,
+    sweep: str | None,
+    audio: dict[str, NDArray[np.float32]],
+) -> RunDocument:
+    from labkit.environment import describe_environment, machine_class
+
+    _finish_measures(findings, status)
+    environment = describe_environment()
+    return RunDocument(
+        run_id=new_run_id(plan.spec.recipe.name, started),
+        started_at=started.isoformat(),
+        spec=plan.spec,
+        work_hash=plan.spec.work_hash(),
+        sweep=sweep,
+        status=status,
+        failure=failure,
+        environment=environment,
+        weights_hash=plan.voice.weights_hash,
+        corpus_hash=plan.corpus_hash,
+        machine_class=machine_class(environment),
+        measures=findings.measures(),
+        artifacts=tuple(findings.artifacts),
+        placement=findings.placement,
+        samples=findings.recorded_samples(audio),
+        quality=tuple(findings.quality),
+        notes=tuple(findings.notes),
+    )
+
+
+def _finish_measures(findings: Findings, status: RunStatus) -> None:
+    """The numbers that are drawn from several reports, and nulls for those that nobody made."""
+    peaks = [findings.values.get(name) for name in ("rss_peak_bytes", "rss_peak_own_bytes")]
+    known = [peak for peak in peaks if peak is not None]
+    if known:
+        findings.values["rss_peak_bytes"] = max(known)
+    if (vram := findings.values.get("vram_nvml_bytes")) is not None:
+        findings.values["vram_peak_bytes"] = vram
+    else:
+        findings.reasons.setdefault("vram_peak_bytes", findings.reasons.get("vram_nvml_bytes", ""))
+    if not findings.reasons.get("vram_peak_bytes"):
+        findings.reasons.pop("vram_peak_bytes", None)
+    builds = [record.build_s for record in findings.artifacts if record.build_s is not None]
+    findings.values["build_s"] = sum(builds) if builds else None
+    if not builds:
+        findings.reasons["build_s"] = "nothing was built: the recipe loads the voice's own files"
+    findings.set_missing(_EXPECTED, f"the run ended as {status!r} during {findings.stage!r}")
+
+
+def _audio(job: Job) -> dict[str, Any]:
+    """Clips of the first repetition, by file name; unsound ones cannot be stored as audio."""
+    import numpy as np
+
+    return {
+        audio_name(clip.item): clip.audio
+        for clip in kept_clips(job, SPOKEN)
+        if clip.audio.size and np.isfinite(clip.audio).all()
+    }
+
+
+def _tail(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:] if file.exists() else ""
