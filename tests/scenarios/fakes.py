@@ -26,7 +26,7 @@ class FakeDriver:
     """`samples` of audio for each text; every call is in `calls` as (method, text, number of codes or None)."""
 
     samples: int = 24_000
-    first: FirstAudio = FirstAudio(0.25)
+    first: FirstAudio = field(default_factory=lambda: FirstAudio(0.25))
     extra: dict = field(default_factory=dict)
     calls: list[tuple[str, str, int | None]] = field(default_factory=list)
 

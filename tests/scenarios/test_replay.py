@@ -5,7 +5,6 @@ import pytest
 from labkit.errors import SpecError
 from labkit.measure.samples import SampleRecorder
 from labkit.scenarios import run_scenario
-
 from tests.scenarios.fakes import REFERENCES, TEXTS, FakeDriver, FakePipeline, spec
 
 

@@ -9,7 +9,6 @@ from labkit.errors import SpecError
 from labkit.measure.samples import SampleRecorder
 from labkit.scenarios import run_scenario, scenario_names
 from labkit.scenarios.base import FirstAudio, timed
-
 from tests.scenarios.fakes import REFERENCES, TEXTS, FakeDriver, FakePipeline, spec
 
 
@@ -50,7 +49,7 @@ def test_no_audio_is_no_rate_and_no_stream_is_no_first_audio() -> None:
 
 
 def test_a_driver_of_another_process_brings_its_own_clocks() -> None:
-    take, values = timed(FakeDriver(extra={"latency_s": 4.0, "cpu_s": 3.0}), "one", None)
+    _, values = timed(FakeDriver(extra={"latency_s": 4.0, "cpu_s": 3.0}), "one", None)
     assert values["latency_s"] == 4.0 and values["cpu_s"] == 3.0 and values["rtf"] == 4.0
 
 

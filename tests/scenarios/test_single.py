@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from labkit.measure.samples import SampleRecorder
 from labkit.scenarios import run_scenario
-
 from tests.scenarios.fakes import REFERENCES, TEXTS, FakeDriver, FakePipeline, spec
 
 
