@@ -1,0 +1,256 @@
+"""Runs as comparable groups of rows, every cell a text with a hint: what all tables and pages are made of.
+
+It knows which columns matter and how a row says what it lacks. Numbers come from `labkit.results`, ratios and
+their intervals from `labkit.compare`; drawing is left to the other modules of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from labkit.compare import Comparison
+from labkit.report.ratios import speed_against, speedup_hint, speedup_words
+from labkit.results.frames import WideRow, latest_runs, wide_frame, wide_row
+from labkit.results.schema import RunDocument
+from labkit.results.units import MISSING, QUANTILES, base_name, describe, format_value
+
+DEFAULT_BASELINE = "torch-fp32"
+RATIO = "against_baseline"
+COLUMNS = (
+    "rtf_p50", RATIO, "ttft_s_p50", "steps_per_s_p50", "roofline_share", "load_s", "rss_peak_bytes", "vram_peak_bytes",
+    "size_on_disk_bytes", "dnsmos_p808_mean", "dnsmos_ovrl_mean", "wer_mean", "log_mel_db_mean",
+)  # fmt: skip
+# what makes two runs comparable, beside the machine and the hashes that the comparison itself checks
+AXES = ("voice", "corpus", "scenario", "device", "threads", "seed", "speaker", "audio_path")
+ALWAYS_NAMED = ("scenario",)
+STATUS_WORDS = {
+    "ok": "ok",
+    "failed": "failed",
+    "oom": "out of memory",
+    "timeout": "out of time",
+    "unavailable": "unavailable here",
+    "invalid": "invalid audio",
+}
+Tone = Literal["", "better", "worse", "unsure", "missing"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one field shows, what it says on hover, and how it is meant."""
+
+    text: str
+    hint: str = ""
+    tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One run in a table: its cells in the order of the summary's columns."""
+
+    document: RunDocument
+    row: WideRow
+    cells: tuple[Cell, ...]
+    is_baseline: bool
+    speed: Comparison | None
+
+    @property
+    def recipe(self) -> str:
+        return self.document.spec.recipe.name
+
+    @property
+    def status(self) -> str:
+        return STATUS_WORDS[self.document.status]
+
+    def number(self, column: str) -> float | None:
+        """A number of the wide row; None when it is missing."""
+        return self.row.numbers.get(column)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that may stand in one table: same work, another recipe."""
+
+    title: str
+    scenario: str
+    lines: tuple[Line, ...]
+
+    @property
+    def wide(self) -> pd.DataFrame:
+        return wide_frame([line.row for line in self.lines])
+
+    @property
+    def ok(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.document.status == "ok")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All groups with their common columns; `baseline` is the recipe the ratios refer to, if any ran."""
+
+    columns: tuple[str, ...]
+    groups: tuple[Group, ...]
+    baseline: str | None
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(line for group in self.groups for line in group.lines)
+
+    def heading(self, column: str) -> str:
+        """What stands above a column."""
+        return f"speed vs {self.baseline}" if column == RATIO else describe(column).label
+
+
+def summarize(documents: Sequence[RunDocument], *, baseline: str | None = None) -> Summary:
+    """Group the latest run of each piece of work, and compare each with the group's baseline.
+
+    `baseline` defaults to `torch-fp32` where that recipe is among the runs.
+    """
+    rows = {document.run_id: wide_row(document) for document in documents}
+    kept = set(latest_runs(wide_frame(rows.values()))["run_id"]) if rows else set()
+    latest = [document for document in documents if document.run_id in kept]
+    recipes = list(dict.fromkeys(document.spec.recipe.name for document in latest))
+    baseline = baseline or (DEFAULT_BASELINE if DEFAULT_BASELINE in recipes else None)
+    columns = _columns(
+        [rows[document.run_id] for document in latest], with_ratio=len(recipes) > 1 and baseline in recipes
+    )
+    named = [
+        axis
+        for axis in AXES
+        if axis in ALWAYS_NAMED or len({_axis(document, axis) for document in latest}) > 1
+    ]
+    grouped: dict[tuple[str, ...], list[RunDocument]] = {}
+    for document in latest:
+        key = (document.machine_class, *(_axis(document, axis) for axis in AXES))
+        grouped.setdefault(key, []).append(document)
+    groups = []
+    for members in grouped.values():
+        reference = next((d for d in reversed(members) if d.spec.recipe.name == baseline), None)
+        lines = tuple(_line(document, rows[document.run_id], reference, columns) for document in members)
+        title = " · ".join(_axis_words(members[0], axis) for axis in named)
+        groups.append(Group(title, members[0].spec.scenario, lines))
+    return Summary(columns, tuple(groups), baseline if baseline in recipes else None)
+
+
+def headline(summary: Summary) -> str:
+    """One or two sentences: how many ran, which recipe is the fastest, and what that costs in quality."""
+    lines = summary.lines
+    ok = [line for line in lines if line.document.status == "ok"]
+    if not ok:
+        return f"None of {len(lines)} runs gave numbers; the table says why."
+    counted = (
+        f"All {len(lines)} runs are ok."
+        if len(ok) == len(lines)
+        else f"{len(ok)} of {len(lines)} runs are ok."
+    )
+    group = speed_group(summary)
+    timed = [line for line in group.ok if line.number("rtf_p50") is not None] if group else []
+    if not timed:
+        return counted
+    best = min(timed, key=lambda line: line.number("rtf_p50") or 0.0)
+    words = f"Fastest in {best.document.spec.scenario}: {best.recipe}, RTF {_text(best, 'rtf_p50')}"
+    if best.speed and best.speed.improvement:
+        words += f", {speedup_words(best.speed)} the speed of {summary.baseline}"
+    return f"{counted} {words}.{_quality_words(summary, best.recipe)}"
+
+
+def speed_group(summary: Summary) -> Group | None:
+    """The group that speaks about speed: replay, where all recipes do the same steps, else the first."""
+    return next((g for g in summary.groups if g.scenario == "replay"), next(iter(summary.groups), None))
+
+
+def quality_group(summary: Summary) -> Group | None:
+    """The group that speaks about quality: free-running clips, what a user would hear, else the first."""
+    return next((g for g in summary.groups if g.scenario == "single"), next(iter(summary.groups), None))
+
+
+def _columns(rows: list[WideRow], *, with_ratio: bool) -> tuple[str, ...]:
+    """Columns that some row has a number for."""
+    return tuple(
+        column
+        for column in COLUMNS
+        if (with_ratio if column == RATIO else any(row.numbers.get(column) is not None for row in rows))
+    )
+
+
+def _line(
+    document: RunDocument, row: WideRow, reference: RunDocument | None, columns: tuple[str, ...]
+) -> Line:
+    is_baseline = document is reference
+    speed = speed_against(reference, document) if reference is not None and not is_baseline else None
+    cells = tuple(
+        _speed_cell(speed, document, is_baseline=is_baseline)
+        if column == RATIO
+        else _value_cell(document, row, column)
+        for column in columns
+    )
+    return Line(document, row, cells, is_baseline, speed)
+
+
+def _value_cell(document: RunDocument, row: WideRow, column: str) -> Cell:
+    value = row.numbers.get(column)
+    if value is None:
+        return Cell(MISSING, _why_missing(document, row, column), "missing")
+    text = format_value(column, value)
+    if column.endswith("_p50"):
+        name = base_name(column)
+        tails = ", ".join(
+            f"p{q} {format_value(name, row.numbers.get(f'{name}_p{q}'))}" for q in QUANTILES[1:]
+        )
+        return Cell(text, f"median of {row.numbers.get('samples_n', 0):.0f} samples; {tails}")
+    if column.endswith("_mean"):
+        return Cell(
+            text,
+            f"mean of {row.numbers.get(f'{base_name(column)}_n', 0):.0f} clips; {describe(column).meaning}",
+        )
+    return Cell(text, describe(column).meaning)
+
+
+def _why_missing(document: RunDocument, row: WideRow, column: str) -> str:
+    if column in row.reasons:
+        return row.reasons[column]
+    if document.failure is not None:
+        return f"{document.status}: {document.failure.message}"
+    return "not measured in this run"
+
+
+def _speed_cell(speed: Comparison | None, document: RunDocument, *, is_baseline: bool) -> Cell:
+    if is_baseline:
+        return Cell("baseline", "the other rows are compared with this one")
+    if document.failure is not None:
+        return Cell(MISSING, document.failure.message, "missing")
+    if speed is None or speed.improvement is None:
+        why = "; ".join(speed.reasons) if speed is not None else "the baseline has no run in this group"
+        return Cell(MISSING, f"not comparable: {why}", "missing")
+    tones: dict[str, Tone] = {"better": "better", "worse": "worse", "inconclusive": "unsure"}
+    return Cell(speedup_words(speed), speedup_hint(speed), tones.get(speed.verdict, ""))
+
+
+def _text(line: Line, column: str) -> str:
+    return format_value(column, line.number(column))
+
+
+def _axis(document: RunDocument, axis: str) -> str:
+    return str(getattr(document.spec, axis))
+
+
+def _axis_words(document: RunDocument, axis: str) -> str:
+    value = getattr(document.spec, axis)
+    if axis in ("scenario", "voice", "corpus", "device"):
+        return str(value)
+    if axis == "threads":
+        return f"{value} thread{'s' if value != 1 else ''}"
+    return f"{axis.replace('_', ' ')} {value}"
+
+
+def _quality_words(summary: Summary, recipe: str) -> str:
+    """How the recipe's P808 differs from the baseline's, named as the proxy it is; nothing when either lacks it."""
+    group = quality_group(summary)
+    means = {line.recipe: line.number("dnsmos_p808_mean") for line in group.ok} if group else {}
+    mine, base = means.get(recipe), means.get(summary.baseline or "")
+    if mine is None or base is None or recipe == summary.baseline:
+        return ""
+    return f" Its DNSMOS P808 is {mine:.2f} against {base:.2f}."
