@@ -1,0 +1,48 @@
+"""How the nano voice is made: speech from a teacher, then DVAE, vocoder, GPT and decoder, then a judged voice folder.
+
+`train_nano` is all that others call. Importing this package loads no backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+STAGES = ("data", "dvae", "vocoder", "gpt", "decoder", "pack", "evaluate")
+WORK_FOLDER = Path("results/training/nano")
+
+
+def train_nano(
+    *,
+    stages: Sequence[str] = STAGES,
+    out: Path = WORK_FOLDER,
+    calib: Path = Path("calib"),
+    resume: bool = False,
+    smoke: bool = False,
+    voice: Path | None = None,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Run stages of the nano recipe in order in the work folder `out`.
+
+    `resume` continues a stage from its last checkpoint; without it a stage starts over (speech on disk is kept).
+    `smoke` runs the same code for a few steps on synthetic tones, without teacher or recognizers. `voice` is the
+    folder that `evaluate` judges, by default the packed one. Raises `UserError` for an unknown stage or a missing
+    predecessor.
+    """
+    from labkit.errors import UserError
+
+    unknown = [stage for stage in stages if stage not in STAGES]
+    if unknown:
+        raise UserError(f"training stage {unknown[0]!r} is unknown; known stages: {', '.join(STAGES)}.")
+    from labkit.training.pipeline import HeldOut, NanoTraining
+    from labkit.training.recipe import NANO_RECIPE, SMOKE_RECIPE
+
+    recipe = SMOKE_RECIPE if smoke else NANO_RECIPE
+    training = NanoTraining(recipe, HeldOut.from_calib(calib), out, resume=resume, say=say)
+    for stage in STAGES:
+        if stage not in stages or (smoke and stage == "evaluate"):
+            continue
+        if stage == "evaluate":
+            training.evaluate(voice)
+        else:
+            getattr(training, stage)()

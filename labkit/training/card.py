@@ -1,0 +1,79 @@
+"""The measured part of the voice's card: tables in markdown, written between two marks of CARD.md.
+
+The rest of the card is prose by hand. Knows findings and logs; measures nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from labkit.errors import UserError
+from labkit.training.evaluate import Finding, by_speaker, figures
+
+BEGIN, END = "<!-- figures: written by `labkit train nano --evaluate --card` -->", "<!-- end of figures -->"
+CURVES = (("dvae", "l1"), ("vocoder", "mel"), ("gpt", "ce0"), ("decoder", "l1"))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def figure_table(findings: Sequence[Finding]) -> str:
+    """One line per arm; intervals are 95 %, over texts."""
+    head = ("arm", "clips", "WER, Whisper-base", "WER, digit grammar", "ended by itself", "duration ratio",
+            "DNSMOS overall", "DNSMOS P.808")  # fmt: skip
+    rows = [
+        (
+            f.arm, str(f.clips), f.whisper_wer.percent(), f.grammar_wer.percent(), f.ended.percent(),
+            f.duration_ratio.plain(), f.dnsmos_ovrl.plain(), f.dnsmos_p808.plain(),
+        )
+        for f in figures(findings)
+    ]  # fmt: skip
+    return "\n".join(map(_row, (head, ["---"] * len(head), *rows)))
+
+
+def speaker_table(findings: Sequence[Finding]) -> str:
+    """Whisper's word error rate for each arm and speaker."""
+    table = by_speaker(findings)
+    speakers = list(next(iter(table.values())))
+    rows = [(arm, *(row[speaker].percent() for speaker in speakers)) for arm, row in table.items()]
+    return "\n".join(map(_row, (("WER, Whisper-base", *speakers), ["---"] * (len(speakers) + 1), *rows)))
+
+
+def write_figures(card: Path, findings: Sequence[Finding]) -> None:
+    """Replace what stands between the marks of the card. UserError when the marks are not there."""
+    text = card.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise UserError(
+            f"{card}: the marks for the figures are missing; it must contain {BEGIN!r} and {END!r}."
+        )
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    body = f"\n\n{figure_table(findings)}\n\n{speaker_table(findings)}\n\n"
+    card.write_text(f"{before}{BEGIN}{body}{END}{after}", encoding="utf-8")
+
+
+def read_log(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def draw_curves(work: Path, target: Path) -> None:
+    """Training and validation loss of every network as one PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(CURVES), figsize=(12, 2.6), layout="constrained")
+    for axis, (stage, key) in zip(axes, CURVES, strict=True):
+        log = read_log(work / stage / "log.jsonl")
+        axis.plot([r["step"] for r in log], [r[key] for r in log], lw=1, label="training")
+        valid = [(r["step"], r[f"valid_{key}"]) for r in log if f"valid_{key}" in r]
+        axis.plot(*zip(*valid, strict=True), lw=1.5, label="held out")
+        axis.set(title=f"{stage}: {key}", xlabel="step", yscale="log")
+        axis.grid(alpha=0.3)
+    axes[0].legend(frameon=False)
+    figure.savefig(target, dpi=80)
+    pyplot.close(figure)

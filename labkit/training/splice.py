@@ -1,0 +1,91 @@
+"""More strings for free: the head of one utterance joined to the tail of another, same voice, at aligned boundaries.
+
+The tail is taken where its preceding word is the head's last word, so the joint has heard that neighbour before. The
+cut moves to the quietest place near the boundary and is crossfaded. Splices teach order; natural speech teaches how
+it should sound, so it must stay the majority late in training.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labkit.training.align import Boundaries
+from labkit.training.corpus import SAMPLE_RATE, Clip, Item
+
+FADE_S = 0.008
+SEARCH_S = 0.03
+MAX_WORDS = 6
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A clip with the boundaries of its words; texts with inner punctuation are not spliced."""
+
+    clip: Clip
+    words: tuple[str, ...]
+    boundaries: tuple[tuple[float, float], ...]
+
+
+def quiet_cut(audio: np.ndarray, seconds: float) -> int:
+    """The sample within SEARCH_S of `seconds` whose 5 ms surroundings carry the least energy."""
+    half, window = int(SEARCH_S * SAMPLE_RATE), int(0.005 * SAMPLE_RATE)
+    centre = int(seconds * SAMPLE_RATE)
+    start = max(window, centre - half)
+    candidates = range(start, max(start + 1, min(len(audio) - window, centre + half)), window // 2)
+    energy = [float(np.square(audio[c - window : c + window]).sum()) for c in candidates]
+    return candidates[int(np.argmin(energy))]
+
+
+def join(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    """Two waves with a linear crossfade of FADE_S."""
+    fade = min(int(FADE_S * SAMPLE_RATE), len(head), len(tail))
+    ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
+    middle = head[len(head) - fade :] * (1 - ramp) + tail[:fade] * ramp
+    return np.concatenate([head[: len(head) - fade], middle, tail[fade:]])
+
+
+def splice(
+    clips: Sequence[Clip],
+    boundaries: Mapping[int, Boundaries],
+    forbidden: Collection[tuple[str, ...]],
+    count: int,
+    seed: int,
+) -> list[tuple[Clip, Boundaries]]:
+    """`count` new utterances of strings that are neither in `forbidden` nor among the clips' own."""
+    rng = random.Random(seed)
+    pool = [
+        Spoken(clip, tuple(clip.item.words), tuple(boundaries[clip.item.index]))
+        for clip in clips
+        if clip.item.index in boundaries and "," not in clip.item.text and len(clip.item.words) > 1
+    ]
+    if not pool:
+        return []
+    joints = defaultdict(list)  # (voice, word before the cut) -> places where a tail can start
+    for spoken in pool:
+        for cut in range(1, len(spoken.words)):
+            joints[spoken.clip.item.voice, spoken.words[cut - 1]].append((spoken, cut))
+    taken = {(clip.item.voice, tuple(clip.item.words)) for clip in clips}
+    made: list[tuple[Clip, Boundaries]] = []
+    for _ in range(count * 20):
+        if len(made) == count:
+            break
+        head = rng.choice(pool)
+        voice, cut = head.clip.item.voice, rng.randrange(1, len(head.words))
+        tail, start = rng.choice(joints[voice, head.words[cut - 1]])
+        words = (*head.words[:cut], *tail.words[start:])
+        if len(words) > MAX_WORDS or words in forbidden or (voice, words) in taken:
+            continue
+        taken.add((voice, words))
+        left = quiet_cut(head.clip.audio, head.boundaries[cut][0])
+        right = quiet_cut(tail.clip.audio, tail.boundaries[start][0])
+        audio = join(head.clip.audio[:left], tail.clip.audio[right:])
+        shift = (left - right) / SAMPLE_RATE - FADE_S
+        times = [*head.boundaries[:cut], *((a + shift, b + shift) for a, b in tail.boundaries[start:])]
+        item = Item(1_000_000 + len(made), voice, "spliced", " ".join(words), 1.0)
+        made.append((Clip(item, audio), [(max(0.0, a), b) for a, b in times]))
+    return made

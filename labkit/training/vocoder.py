@@ -1,0 +1,178 @@
+"""Stage `vocoder`: teach the small Vocos to turn log-mels, real ones and the DVAE's, into audio.
+
+First with spectral losses alone (L1 on log-mels, and on four resolutions of the log spectrum); then, because those
+leave a buzz that listeners and DNSMOS hear, a shorter phase in which three small spectrogram discriminators join in.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from labkit.model.config import VoiceConfig
+from labkit.model.dvae import Dvae
+from labkit.model.features import log_mel, magnitude
+from labkit.model.vocoder import Vocoder
+from labkit.training.corpus import Clip, pad_to_steps
+from labkit.training.dvae import mel_of
+from labkit.training.loop import Metrics, Pace, Schedule, train
+
+RESOLUTIONS = ((256, 64), (512, 128), (1024, 256), (2048, 512))
+DISCRIMINATOR_SIZES = (512, 1024, 2048)
+
+
+@dataclass(frozen=True)
+class VocoderStage:
+    schedule: Schedule = field(
+        default_factory=lambda: Schedule(steps=2400, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
+    )
+    seed: int = 2
+    batch: int = 12
+    frames: int = 64
+    decoded_share: float = 0.6  # of the inputs come from the DVAE, the rest are real mels
+    adversarial_from: float = 1.1  # share of the steps after which the discriminators join; above 1: never
+    adversarial_weight: float = 0.05
+    feature_weight: float = 0.5
+    discriminated: int = 6  # rows of a batch that the discriminators see
+
+
+class SpectrogramDiscriminator(nn.Module):
+    """Log spectrogram of one resolution -> a map of scores; its inner activations are compared too."""
+
+    def __init__(self, n_fft: int, channels: int = 16) -> None:
+        super().__init__()
+        self.n_fft = n_fft
+        widths = [1, *[channels] * 5]
+        layers = [
+            nn.Conv2d(a, b, (3, 9), stride=(1, 2) if i in (1, 2, 3) else 1, padding=(1, 4))
+            for i, (a, b) in enumerate(pairwise(widths))
+        ]
+        self.layers = nn.ModuleList(weight_norm(layer) for layer in layers)
+        self.score = weight_norm(nn.Conv2d(channels, 1, 3, padding=1))
+
+    def forward(self, wave: Tensor) -> tuple[Tensor, list[Tensor]]:
+        x = torch.log(magnitude(wave, self.n_fft, self.n_fft // 4) + 1e-3).transpose(1, 2)[:, None]
+        features = []
+        for layer in self.layers:
+            x = F.leaky_relu(layer(x), 0.1)
+            features.append(x)
+        return self.score(x), features
+
+
+def spectral_losses(predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """(log-mel L1, mean over resolutions of log-magnitude L1 plus spectral convergence) of two waves [B, N]."""
+    mel = (log_mel(predicted) - log_mel(target)).abs().mean()
+    total = torch.zeros(())
+    for n_fft, hop in RESOLUTIONS:
+        a, b = magnitude(predicted, n_fft, hop), magnitude(target, n_fft, hop)
+        logs = (torch.log(a + 1e-3) - torch.log(b + 1e-3)).abs().mean()
+        total = total + logs + (a - b).norm() / (b.norm() + 1e-3)
+    return mel, total / len(RESOLUTIONS)
+
+
+class Adversary:
+    """The discriminators with their own optimizer; judged and trained on a few rows of every batch."""
+
+    def __init__(self, stage: VocoderStage) -> None:
+        torch.manual_seed(stage.seed + 1)
+        self.stage = stage
+        self.judges = nn.ModuleList(SpectrogramDiscriminator(n) for n in DISCRIMINATOR_SIZES)
+        self.optimizer = torch.optim.AdamW(self.judges.parameters(), lr=4e-4, betas=(0.8, 0.95))
+
+    def loss(self, predicted: Tensor, target: Tensor) -> tuple[Tensor, Metrics]:
+        """Train the judges once, then say what the vocoder should pay."""
+        count = len(self.judges)
+        verdicts = [(judge(target)[0], judge(predicted.detach())[0]) for judge in self.judges]
+        own = sum(F.relu(1 - real).mean() + F.relu(1 + fake).mean() for real, fake in verdicts) / count
+        self.optimizer.zero_grad(set_to_none=True)
+        own.backward()
+        self.optimizer.step()
+        self.judges.requires_grad_(False)
+        fooled, matched = torch.zeros(()), torch.zeros(())
+        for judge in self.judges:
+            _, wanted = judge(target)
+            score, found = judge(predicted)
+            fooled = fooled - score.mean() / count
+            matched = matched + sum((a - b).abs().mean() for a, b in zip(wanted, found, strict=True)) / (
+                count * len(found)
+            )
+        self.judges.requires_grad_(True)
+        loss = self.stage.adversarial_weight * fooled + self.stage.feature_weight * matched
+        return loss, {"judges": own.item(), "matched": matched.item()}
+
+
+def train_vocoder(
+    stage: VocoderStage,
+    config: VoiceConfig,
+    dvae: Dvae,
+    clips: Sequence[Clip],
+    valid: Sequence[Clip],
+    folder: Path,
+    *,
+    resume: bool,
+    pace: Pace = Pace(),  # noqa: B008 (frozen)
+    say: Callable[[str], None] = print,
+) -> Vocoder:
+    hop = config.audio.hop
+    waves, mels, decoded = [], [], []
+    with torch.no_grad():
+        for clip in [*clips, *valid[:24]]:
+            mel = mel_of(clip)
+            waves.append(torch.from_numpy(pad_to_steps(clip.audio)))
+            mels.append(mel)
+            decoded.append(dvae.decode(dvae.encode(mel[None]))[0])
+    usable = [i for i in range(len(clips)) if mels[i].shape[1] >= stage.frames + 2]
+    torch.manual_seed(stage.seed)
+    vocoder = Vocoder(config.vocoder, config.audio)
+    adversary = Adversary(stage)
+
+    def step(number: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+        inputs, targets = [], []
+        for _ in range(stage.batch):
+            i = rng.choice(usable)
+            source = decoded[i] if rng.random() < stage.decoded_share else mels[i]
+            a = rng.randrange(source.shape[1] - stage.frames)
+            inputs.append(source[:, a : a + stage.frames])
+            targets.append(waves[i][a * hop : (a + stage.frames - 1) * hop])
+        target = torch.stack(targets)
+        predicted = vocoder(torch.stack(inputs))
+        mel, spectrum = spectral_losses(predicted, target)
+        loss, figures = mel + spectrum, {"mel": mel.item(), "spectrum": spectrum.item()}
+        if number >= stage.adversarial_from * stage.schedule.steps:
+            rows = slice(0, stage.discriminated)
+            paid, extra = adversary.loss(predicted[rows], target[rows])
+            loss, figures = loss + paid, figures | extra
+        return loss, figures
+
+    def validate() -> Metrics:
+        losses = []
+        for i in range(len(clips), len(waves)):
+            predicted = vocoder(decoded[i][None])
+            losses.append(
+                [v.item() for v in spectral_losses(predicted, waves[i][None, : predicted.shape[1]])]
+            )
+        mel, spectrum = (sum(column) / len(losses) for column in zip(*losses, strict=True))
+        return {"mel": mel, "spectrum": spectrum}
+
+    modules = nn.ModuleDict({"vocoder": vocoder})
+    train(
+        "vocoder",
+        folder,
+        modules,
+        stage.schedule,
+        step,
+        validate,
+        seed=stage.seed,
+        resume=resume,
+        pace=pace,
+        say=say,
+    )
+    return vocoder
