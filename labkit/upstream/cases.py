@@ -8,6 +8,7 @@ an answer's name after the last slash says what it is, and with that how close t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,13 @@ from labkit.model.sampling import RowNoise, stack_noise
 from labkit.upstream.client import UpstreamProcess
 from labkit.upstream.sizes import upstream_sizes
 
+if TYPE_CHECKING:
+    from labkit.voices import Voice
+
 Answers = dict[str, NDArray[np.generic]]
 
 SMALL = VoiceConfig(
-    gpt=GptConfig(hidden=60, intermediate=92, heads=5, layers=3, positions=192, num_text_tokens=101),
+    gpt=GptConfig(hidden=60, intermediate=92, heads=5, layers=3, positions=192, num_text_tokens=203),
     decoder=ConvStackConfig(30, 30, 44, 3, 18),
     dvae=DvaeConfig(
         dim=38,
@@ -88,9 +92,10 @@ def text_noise(config: VoiceConfig) -> NDArray[np.float32]:
     return np.stack([stack_noise(noise, step, 1, config.gpt.num_text_tokens) for step in range(STEPS)])
 
 
-def upstream_answers(peer: UpstreamProcess, folder: str, config: VoiceConfig) -> Answers:
-    """Load the voice folder in `peer` and ask it everything."""
-    peer.call("load", folder=folder, sizes=upstream_sizes(config), threads=1, core=None)
+def upstream_answers(peer: UpstreamProcess, voice: Voice) -> Answers:
+    """Load the voice in `peer` and ask it everything."""
+    config = voice.config
+    peer.call("load", asset=str(voice.folder), sizes=upstream_sizes(config), threads=1, core=None)
     inputs = make_inputs(config)
     speaker: str = peer.call("speaker_to_string", {"vector": inputs.speaker}).fields["text"]
     sample: str = peer.call("sample_to_string", {"codes": inputs.codes[0].T}).fields["text"]
@@ -132,7 +137,7 @@ def _upstream_speech(
     peer: UpstreamProcess, config: VoiceConfig, speaker: str, name: str, texts: tuple[str, ...]
 ) -> Answers:
     noise = code_noise(config, len(texts)).reshape(STEPS, -1, config.gpt.num_code_tokens)
-    common = {"texts": list(texts), "prompt": STYLE, "speaker": speaker}
+    common: dict[str, Any] = {"texts": list(texts), "prompt": STYLE, "speaker": speaker}
     free = peer.call("speak", {"noise": noise}, **common, sampling=NEVER_END, record_logits=True).arrays
     codes = np.stack([free[f"codes_{row}"] for row in range(len(texts))])
     answers: Answers = {

@@ -88,7 +88,7 @@ def lab_answers(voice: Voice) -> Answers:
         }
     embeddings, mask = _embed(gpt, tokenizer, [refine_prompt(text, REFINE_STYLE) for text in TEXTS], None)
     never_end = dataclasses.replace(REFINE_SAMPLING, min_steps=STEPS, max_steps=STEPS)
-    end = tokenizer.control_id("[Ebreak]")
+    end = tokenizer.token_id("[Ebreak]")
     refined = generate(gpt, embeddings, mask, text_noise(voice.config), never_end, end=end, text=True)
     return answers | {"refine/logits": refined.logits[:, :, 0], "refine/ids": refined.codes[:, :, 0]}
 
@@ -163,6 +163,6 @@ def _embed(
     with torch.inference_mode():
         embeddings = gpt.embed_text(torch.from_numpy(ids))
         if speaker is not None:
-            place = torch.from_numpy(ids == tokenizer.control_id("[spk_emb]"))
+            place = torch.from_numpy(ids == tokenizer.token_id("[spk_emb]"))
             embeddings[place] = torch.from_numpy(speaker.normalized())
     return embeddings, torch.from_numpy(mask)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,9 @@ from labkit.model.sampling import RowNoise, SamplingParams
 from labkit.model.speaker import SpeakerEmbedding
 from labkit.upstream.client import Reply, UpstreamProcess
 from labkit.upstream.sizes import upstream_sizes
+
+if TYPE_CHECKING:
+    from labkit.voices import Voice
 
 FloatArray = NDArray[np.float32]
 
@@ -59,18 +61,18 @@ class UpstreamPipeline:
         self.versions: dict[str, str] = process.call("hello").fields["versions"]
 
     @classmethod
-    def load(
-        cls, folder: Path, config: VoiceConfig, *, threads: int = 1, core: int | None = None
-    ) -> UpstreamPipeline:
-        """Start a worker and load the voice whose `asset/` is in `folder`.
+    def load(cls, voice: Voice, *, threads: int = 1, core: int | None = None) -> UpstreamPipeline:
+        """Start a worker and load the voice.
 
         core: pin the worker to this CPU. `UnavailableError` without upstream's environment.
         """
-        sizes = upstream_sizes(config)
+        sizes = upstream_sizes(voice.config)
         process = UpstreamProcess(threads=threads)
         try:
-            loading = process.call("load", folder=str(folder), sizes=sizes, threads=threads, core=core).fields
-            return cls(process, config, loading)
+            loading = process.call(
+                "load", asset=str(voice.folder), sizes=sizes, threads=threads, core=core
+            ).fields
+            return cls(process, voice.config, loading)
         except BaseException:
             process.close()
             raise
@@ -175,30 +177,25 @@ class UpstreamPipeline:
 
     def _spoken(self, reply: Reply, *, rows: int, max_steps: int) -> UpstreamSpoken:
         fields, arrays = reply
-        gpt = self._config.gpt
-        empty = {
-            "audio": np.zeros(0, np.float32),
-            "codes": np.zeros((0, gpt.num_codebooks), np.int64),
-            "hidden": np.zeros((0, gpt.hidden), np.float32),
-        }
-        # a batch is decoded to the length of its longest row; the rest of a shorter one is silence upstream
-        # added
-        samples = [max(0, self._config.audio.hop * (2 * steps - 1)) for steps in fields["lengths"]] or [
-            0
-        ] * rows
+        gpt, hop = self._config.gpt, self._config.audio.hop
+        # a batch is decoded to the length of its longest row; what follows a shorter one is not speech
+        samples = [max(0, hop * (2 * steps - 1)) for steps in fields["lengths"]] or [0] * rows
+        no_audio = np.zeros(0, np.float32)
+        no_codes = np.zeros((0, gpt.num_codebooks), np.int64)
+        no_hidden = np.zeros((0, gpt.hidden), np.float32)
         stages = fields["stage_s"]
-        wall, cpu = fields["gpt_wall_s"], sum(fields["gpt_cpu_s"])
         decoder, vocoder = stages.get("decoder"), stages.get("vocoder")
+        wall = fields["gpt_wall_s"]
         return UpstreamSpoken(
-            audio=tuple(arrays.get(f"audio_{row}", empty["audio"])[: samples[row]] for row in range(rows)),
-            codes=tuple(arrays.get(f"codes_{row}", empty["codes"]) for row in range(rows)),
-            hidden=tuple(arrays.get(f"hidden_{row}", empty["hidden"]) for row in range(rows)),
+            audio=tuple(arrays.get(f"audio_{row}", no_audio)[: samples[row]] for row in range(rows)),
+            codes=tuple(arrays.get(f"codes_{row}", no_codes) for row in range(rows)),
+            hidden=tuple(arrays.get(f"hidden_{row}", no_hidden) for row in range(rows)),
             ended=tuple(length < max_steps for length in fields["lengths"]) or (True,) * rows,
             prefill_s=wall[0],
             step_s=tuple(wall[1:]),
             decoder_s=decoder and decoder["wall_s"],
             vocoder_s=vocoder and vocoder["wall_s"],
-            cpu_s=cpu + sum(stage["cpu_s"] for stage in stages.values()),
+            cpu_s=sum(fields["gpt_cpu_s"]) + sum(stage["cpu_s"] for stage in stages.values()),
             total_s=sum(wall) + sum(stage["wall_s"] for stage in stages.values()),
             rss_bytes=fields["rss_bytes"],
             peak_rss_bytes=fields["peak_rss_bytes"],

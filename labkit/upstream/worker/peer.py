@@ -42,9 +42,8 @@ class Peer:
         versions = {name: importlib.metadata.version(name) for name in PACKAGES}
         return {"pid": os.getpid(), "python": platform.python_version(), "versions": versions}, {}
 
-    def load(self, folder: str, sizes: dict[str, Any], threads: int, core: int | None) -> Reply:
-        """Load a voice folder (the one that holds `asset/`) at the given sizes, on `core` alone if one is
-        named.
+    def load(self, asset: str, sizes: dict[str, Any], threads: int, core: int | None) -> Reply:
+        """Load a voice from its asset folder at the given sizes, on `core` alone if one is named.
 
         Calls `_load`: `load` would compare the files with the published checkpoint's checksums.
         """
@@ -59,9 +58,9 @@ class Peer:
         self.chat = package.Chat(log)
         configure(self.chat.config, sizes)
         files = dataclasses.asdict(self.chat.config.path)
-        paths = {name: os.path.join(folder, file) for name, file in files.items()}
+        paths = {name: os.path.join(asset, file.removeprefix("asset/")) for name, file in files.items()}
         if not self.chat._load(device=torch.device("cpu"), **paths):
-            raise RuntimeError(f"upstream did not load {folder}; its log says which part is missing")
+            raise RuntimeError(f"upstream did not load {asset}; its log says which part is missing")
         # transformers 5 keeps the files' float16; upstream's other parts compute in float32, and so does
         # the lab
         self.chat.gpt.gpt.float()
