@@ -338,7 +338,7 @@ def results_show(run_id: Annotated[str, typer.Argument()], results: StoreOption 
 @app.command()
 def doctor(as_json: JsonFlag = False) -> None:
     """Check this machine, each finding with its remedy. Example: `labkit doctor`"""
-    from labkit.environment import doctor as examine
+    from labkit.doctor import doctor as examine
 
     checks = examine()
     if as_json:

@@ -23,7 +23,7 @@ FLOORS: list[set[str]] = [
     {"scenarios", "reference"},
     {"speak"},
     {"run"},
-    {"sweep", "bench", "training"},
+    {"sweep", "bench", "doctor", "training"},
     {"cli"},
     {"__main__"},
 ]
