@@ -6,6 +6,7 @@ Everything is read from files and package metadata; no backend is imported.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import re
 import shutil
@@ -49,20 +50,12 @@ def onnxruntime_wheel() -> Check:
 def torch_build() -> Check:
     """Read from the installed files: importing torch takes seconds."""
     version = package_versions(("torch",)).get("torch")
-    owners = packages_distributions().get("torch")
-    if version is None or not owners:
-        return Check(
-            "torch",
-            "fail",
-            "torch is not installed",
-            "Install the lab with `make demo` or `pip install torch`.",
-        )
-    folder = next(
-        Path(entry) / "torch" for entry in sys.path if (Path(entry) / "torch" / "version.py").is_file()
-    )
-    match = re.search(
-        r"^cuda.*=\s*'([^']+)'", (folder / "version.py").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    package = importlib.util.find_spec("torch")
+    if version is None or package is None or package.origin is None:
+        remedy = "Install the lab with `make demo` or `pip install torch`."
+        return Check("torch", "fail", "torch is not installed", remedy)
+    facts = Path(package.origin).with_name("version.py").read_text(encoding="utf-8")
+    match = re.search(r"^cuda.*=\s*'([^']+)'", facts, re.MULTILINE)
     build = f"CUDA {match[1]} build" if match else "CPU build"
     if not match and _driver_loads():
         remedy = "For the GPU, install a CUDA build: `make demo TORCH_ARGS=`."

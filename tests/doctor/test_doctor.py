@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,6 +55,22 @@ def test_exactly_one_onnxruntime_wheel(monkeypatch, owners: list[str], status: s
 
 
 @pytest.mark.parametrize(
+    ("cuda", "driver", "status"),
+    [("None", False, "ok"), ("None", True, "warn"), ("'13.0'", True, "ok"), ("'13.0'", False, "ok")],
+)
+def test_a_cpu_build_beside_a_gpu_warns(
+    monkeypatch, tmp_path: Path, cuda: str, driver: bool, status: str
+) -> None:
+    (tmp_path / "version.py").write_text(f"__version__ = '2.13.0'\ncuda: Optional[str] = {cuda}\n")
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(installed.importlib.util, "find_spec", lambda name: spec)
+    monkeypatch.setattr(installed, "_driver_loads", lambda: driver)
+    check = installed.torch_build()
+    assert check.status == status
+    assert ("CUDA 13.0" in check.found) == (cuda != "None")
+
+
+@pytest.mark.parametrize(
     ("wheels", "driver", "gpus", "status"),
     [
         ({}, False, NO_GPU, "ok"),
@@ -70,8 +87,6 @@ def test_a_gpu_wheel_without_a_driver_fails(monkeypatch, wheels, driver, gpus, s
 
 
 def test_an_absent_or_truncated_voice_fails(monkeypatch, tmp_path: Path) -> None:
-    from types import SimpleNamespace
-
     from labkit import voices
 
     def opened(name: str) -> SimpleNamespace:
@@ -93,8 +108,6 @@ def test_an_unwritable_results_folder_fails(monkeypatch, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("free", "status"), [(0.5, "fail"), (3, "warn"), (50, "ok")])
 def test_disk_space(monkeypatch, free: float, status: str) -> None:
-    from types import SimpleNamespace
-
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda path: SimpleNamespace(free=int(free * GIB)))
     assert machine.cache().status == status
 
