@@ -28,7 +28,7 @@ class Vocoder(nn.Module):
         self.istft = InverseStft(audio.n_fft, audio.hop)
         for module in self.modules():
             if isinstance(module, nn.Conv1d | nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
+                nn.init.normal_(module.weight, std=0.02)
                 nn.init.zeros_(module.bias)
 
     def spectrum(self, mel: Tensor) -> tuple[Tensor, Tensor]:
