@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import SpecError, UnavailableError
-from labkit.spec import StageChoice, StageName
+from labkit.spec import Option, StageChoice, StageName
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -124,15 +124,20 @@ class Artifact:
 
 
 class Engine(Protocol):
-    """One way of running stages. Stateless; `load` returns the stage."""
+    """One way of running stages. Stateless; `load` returns the stage.
+
+    `run_options`: the stage options that `load` obeys, each with the values it may take, its default first.
+    Options that change an artifact's files belong to the maker of that artifact.
+    """
 
     name: str
+    run_options: Mapping[str, tuple[Option, ...]]
 
     def availability(self, device: str) -> Availability:
         """Answer cheaply, importing nothing that may be missing."""
 
-    def precisions(self, stage: StageName) -> tuple[str, ...]:
-        """The precisions this engine can run for a stage."""
+    def precisions(self, stage: StageName, device: str | None = None) -> tuple[str, ...]:
+        """The precisions this engine can run for a stage, on one device or on any."""
 
     def default_precision(self, stage: StageName) -> str: ...
 

@@ -1,0 +1,168 @@
+"""How each artifact is made: from a voice's weights to files, through export, quantizer and parity check.
+
+This is the only caller of `labkit.export` and `labkit.quantize`. Everything here is heavy (torch, onnx) and runs in the
+making process, never in one that is measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.artifacts.files import ArtifactFolder
+from labkit.artifacts.parity import Figure, Kind, check_gpt, check_network
+from labkit.artifacts.plans import Plan, plan_stage, voice_files
+from labkit.engines.base import Artifact, get_engine
+from labkit.spec import StageChoice
+
+if TYPE_CHECKING:
+    from labkit.voices import Voice
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Job:
+    plan: Plan
+    voice: Voice
+    audio_path: str
+    store: ArtifactFolder
+    progress: Progress
+
+    def say(self, what: str) -> None:
+        self.progress(f"{self.plan.stage} {self.plan.choice.engine} {self.plan.choice.precision}: {what}")
+
+
+def make(
+    plan: Plan, voice: Voice, audio_path: str, store: ArtifactFolder, progress: Progress
+) -> dict[str, Any]:
+    """Make the artifact of a plan unless it is there by now; returns its manifest.
+
+    ParityError when its numbers are wrong: then nothing is kept.
+    """
+    job = _Job(plan, voice, audio_path, store, progress)
+    with store.lock(plan.content_hash):
+        manifest, problem = store.find(plan.content_hash)
+        if manifest is not None:
+            return manifest
+        if problem:
+            job.say(f"the cached artifact is damaged: {problem}; making it again")
+        with store.filling(plan.content_hash) as folder:
+            details, seconds = _MAKERS[plan.maker](job, folder)
+            figures, seconds["parity"] = _check(job, folder, details)
+            job.say("keeping it")
+            manifest = {
+                "stage": plan.stage,
+                "choice": plan.choice.model_dump(mode="json"),
+                "inputs": plan.inputs,
+                "seconds": {name: round(value, 3) for name, value in seconds.items()},
+                "details": {**details, "parity": [figure.as_dict() for figure in figures]},
+                "note": f"made again: {problem}" if problem else "",
+            }
+            return store.publish(plan.content_hash, folder, manifest)
+
+
+def _export_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    from labkit.export.gpt_onnx import MODEL_FILE, ROPE_TABLES, export_gpt
+    from labkit.export.graph import weight_bytes
+    from labkit.model.checkpoint import load_gpt
+
+    job.say("exporting")
+    started = time.perf_counter()
+    details = export_gpt(load_gpt(job.voice.folder), folder)
+    _check_model(folder / MODEL_FILE)
+    details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
+    details["speaker_token"] = job.plan.speaker_token
+    return details, {"export": time.perf_counter() - started}
+
+
+def _export_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    from labkit.export.networks_onnx import MODEL_FILE, export_network
+    from labkit.model import checkpoint
+
+    job.say("exporting")
+    started = time.perf_counter()
+    loaders = {
+        "hidden": checkpoint.load_decoder,
+        "codes": checkpoint.load_dvae,
+        "mel": checkpoint.load_vocoder,
+    }
+    kind = _input_kind(job)
+    details = export_network(loaders[kind](job.voice.folder), kind, job.voice.config, folder)
+    _check_model(folder / MODEL_FILE)
+    return details, {"export": time.perf_counter() - started}
+
+
+def _quantize_gpt_dynamic(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE, ROPE_TABLES
+    from labkit.export.graph import weight_bytes
+    from labkit.quantize.dynamic import quantize_dynamic
+
+    exact = StageChoice(engine=job.plan.choice.engine, precision="fp32")
+    base = plan_stage("gpt", exact, job.voice, job.audio_path)
+    manifest = make(base, job.voice, job.audio_path, job.store, job.progress)
+    job.say("quantizing")
+    started = time.perf_counter()
+    source = job.store.path(base.content_hash)
+    details = quantize_dynamic(source, folder, MODEL_FILE, HEAD_NODE, job.plan.make_options)
+    _check_model(folder / MODEL_FILE)
+    seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
+    details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
+    return {**manifest["details"], **details}, seconds
+
+
+_MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]]]] = {
+    "export-gpt": _export_gpt,
+    "export-network": _export_network,
+    "quantize-gpt-dynamic": _quantize_gpt_dynamic,
+}
+
+
+def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figure], float]:
+    """Run the new files in their engine beside the voice in torch fp32, in the same way as synthesis will."""
+    job.say("comparing with torch")
+    started = time.perf_counter()
+    plan, voice, path = job.plan, job.voice, job.audio_path
+    made = Artifact(
+        stage=plan.stage, choice=plan.choice, folder=folder, files=tuple(file.name for file in folder.iterdir()),
+        size_bytes=0, build_s=None, cached=False, content_hash=plan.content_hash, details=details,
+    )  # fmt: skip
+    source = replace(
+        made, choice=StageChoice(), folder=voice.folder, files=voice_files(plan.stage, path),
+        details={"speaker_token": plan.speaker_token},
+    )  # fmt: skip
+    kind: Kind = "exact" if plan.choice.precision == "fp32" else "quantized"
+    load = {"device": "cpu", "threads": 1, "audio_path": path}
+    reference = get_engine("torch").load(plan.stage, source, **load)
+    candidate = get_engine(plan.choice.engine).load(plan.stage, made, **load)
+    if plan.stage == "gpt":
+        gpt = voice.config.gpt
+        figures = check_gpt(
+            reference, candidate, vocabulary=gpt.num_text_tokens, speaker_token=plan.speaker_token,
+            codes=gpt.end_code, width=gpt.hidden, positions=gpt.positions, kind=kind,
+        )  # fmt: skip
+    else:
+        from labkit.export.networks_onnx import example_input
+
+        figures = check_network(
+            reference, candidate,
+            lambda batch, steps: example_input(_input_kind(job), voice.config, batch, steps, seed=1).numpy(),
+            stage=plan.stage, output="mel" if plan.stage == "decoder" else "audio", kind=kind,
+        )  # fmt: skip
+    candidate.close()
+    reference.close()
+    return figures, time.perf_counter() - started
+
+
+def _check_model(model: Path) -> None:
+    """onnx's own checker, with shape inference as far as it knows the operators."""
+    import onnx
+
+    onnx.checker.check_model(str(model), full_check=True)
+
+
+def _input_kind(job: _Job) -> str:
+    return "mel" if job.plan.stage == "vocoder" else job.audio_path

@@ -1,0 +1,147 @@
+"""What has to exist for a recipe, worked out without making or loading anything.
+
+A plan is one stage's choice checked against what engine and makers can do, and the inputs that decide its files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from labkit.artifacts.files import content_hash
+from labkit.engines.base import get_engine
+from labkit.errors import SpecError
+from labkit.model import layout
+from labkit.quantize import dynamic
+from labkit.spec import Option, Recipe, StageChoice, StageName
+
+if TYPE_CHECKING:
+    from labkit.voices import Voice
+
+Inputs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """One way of making files. Raise `version` whenever the same inputs would give other files than before.
+
+    `options` are the stage options that change the files, each with the values it may take, its default first.
+    """
+
+    name: str
+    version: int
+    options: Mapping[str, tuple[Option, ...]] = field(default_factory=dict)
+    packages: tuple[str, ...] = ("torch", "onnx", "onnxruntime")
+
+
+_VOICE_FILES = Maker("voice-files", version=1, packages=())
+_EXPORT_GPT = Maker("export-gpt", version=1)
+_EXPORT_NETWORK = Maker("export-network", version=1)
+_QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=1, options=dynamic.OPTIONS)
+
+# (engine, stage, precision) -> maker; engines that are not here read the voice's own files
+_MAKERS: dict[tuple[str, StageName, str], Maker] = {
+    ("ort-cpu", "gpt", "fp32"): _EXPORT_GPT,
+    ("ort-cpu", "decoder", "fp32"): _EXPORT_NETWORK,
+    ("ort-cpu", "vocoder", "fp32"): _EXPORT_NETWORK,
+    ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One stage's choice, and everything that decides the bytes of its files."""
+
+    stage: StageName
+    choice: StageChoice
+    maker: str
+    make_options: Mapping[str, Option]
+    inputs: Inputs
+    content_hash: str
+    speaker_token: int | None
+
+    @property
+    def is_made(self) -> bool:
+        """False when the engine reads the voice's own files."""
+        return self.maker != _VOICE_FILES.name
+
+
+def check_recipe(recipe: Recipe, device: str | None = None) -> None:
+    """Refuse unknown engines, and precisions (on a device, if given) and options they do not know.
+
+    SpecError names the stage and the value.
+    """
+    for stage, choice in recipe.choices().items():
+        try:
+            _check_choice(stage, choice, device)
+        except SpecError as error:
+            raise SpecError(f"recipe {recipe.name!r}, stage {stage!r}: {error}") from error
+
+
+def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: str) -> Plan:
+    """Work out one stage's plan; reads the voice's hash, not its weights."""
+    maker = _check_choice(stage, choice)
+    options = {name: choice.options.get(name, values[0]) for name, values in maker.options.items()}
+    speaker_token = voice.tokenizer().token_id("[spk_emb]") if stage == "gpt" else None
+    inputs: Inputs = {
+        "stage": stage,
+        "engine": choice.engine,
+        "precision": choice.precision,
+        "maker": maker.name,
+        "maker_version": maker.version,
+        "options": options,
+        "weights_hash": voice.weights_hash,
+        "tools": {name: _version(name) for name in maker.packages},
+    }
+    if stage == "decoder":
+        inputs["audio_path"] = audio_path
+    return Plan(stage, choice, maker.name, options, inputs, content_hash(inputs), speaker_token)
+
+
+def voice_files(stage: StageName, audio_path: str) -> tuple[str, ...]:
+    """The voice's own files that a stage reads, relative to its asset folder."""
+    if stage == "gpt":
+        return layout.GPT_CONFIG, layout.GPT_WEIGHTS, layout.EMBED_WEIGHTS
+    if stage == "vocoder":
+        return (layout.VOCODER_WEIGHTS,)
+    return (layout.DVAE_WEIGHTS if audio_path == "codes" else layout.DECODER_WEIGHTS,)
+
+
+def _check_choice(stage: StageName, choice: StageChoice, device: str | None = None) -> Maker:
+    engine = get_engine(choice.engine)
+    precisions = engine.precisions(stage, device)
+    if choice.precision not in precisions:
+        place = f" on {device}" if device else ""
+        raise SpecError(
+            f"engine {choice.engine!r} cannot run it in {choice.precision}{place}; "
+            f"it can in {', '.join(precisions) or 'no precision'}."
+        )
+    maker = _MAKERS.get((choice.engine, stage, choice.precision), _VOICE_FILES)
+    known = {**engine.run_options, **maker.options}
+    for name, value in choice.options.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f", did you mean {near[0]!r}?" if near else ""
+            listed = f"known options: {', '.join(known)}" if known else "it has none"
+            raise SpecError(
+                f"option {name!r} is unknown to engine {choice.engine!r} in {choice.precision}{hint}; {listed}."
+            )
+        # 1 == True, but an option that wants a truth value should not take a number
+        if not any(type(value) is type(allowed) and value == allowed for allowed in known[name]):
+            raise SpecError(
+                f"option {name!r} cannot be {value!r}; it may be {', '.join(map(repr, known[name]))}."
+            )
+    return maker
+
+
+def _version(package: str) -> str:
+    """Installed version of a tool, whichever of its builds is installed; empty when it is not."""
+    for name in (package, f"{package}-gpu", f"{package}-directml"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ""

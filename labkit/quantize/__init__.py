@@ -1,0 +1,1 @@
+"""Precision transforms of exported graphs."""
