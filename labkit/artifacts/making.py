@@ -135,10 +135,11 @@ def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figur
         details={"speaker_token": plan.speaker_token},
     )  # fmt: skip
     kind: Kind = "exact" if plan.choice.precision == "fp32" else "quantized"
-    load = {"device": "cpu", "threads": 1, "audio_path": path}
-    reference = get_engine("torch").load(plan.stage, source, **load)
-    candidate = get_engine(plan.choice.engine).load(plan.stage, made, **load)
-    if plan.stage == "gpt":
+    reference, candidate = (
+        get_engine(each.choice.engine).load(plan.stage, each, device="cpu", threads=1, audio_path=path)
+        for each in (source, made)
+    )
+    if plan.speaker_token is not None:
         gpt = voice.config.gpt
         figures = check_gpt(
             reference, candidate, vocabulary=gpt.num_text_tokens, speaker_token=plan.speaker_token,

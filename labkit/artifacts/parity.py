@@ -125,6 +125,6 @@ def _require(figures: list[Figure], stage: str, kind: Kind) -> list[Figure]:
         if kind == "quantized" and not figure.cosine >= QUANTIZED_COSINE:
             raise ParityError(
                 f"quantized {stage}: {figure.output} of the {figure.case!r} case has cosine {figure.cosine:.3f} to "
-                f"torch fp32, less than {QUANTIZED_COSINE}. Nothing was cached; choose a higher precision for this stage."
+                f"torch fp32, less than {QUANTIZED_COSINE}. Nothing was cached; choose a higher precision."
             )
     return figures

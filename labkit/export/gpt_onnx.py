@@ -5,15 +5,16 @@ reads its weights near the memory's bandwidth and is made in seconds. Embeddings
 looks up five rows of them.
 
 Inputs: `embeddings` [B, S, D] right-padded; `last_position` [B] int32, each row's last real position counted from its
-first token; `longest` [1] int32, positions of the longest row, the new ones included; `read_at` [B, 1] int64, the index
-in S of each row's last real token; `past_key_i`, `past_value_i` [B, heads, capacity, head_dim]. Outputs: `hidden` [B, D],
-`logits` [B, 4 * 626], and `present_key_i`, `present_value_i`, which the caller binds to the buffers of the past.
+first token; `longest` [1] int32, positions of the longest row, the new ones included; `read_at` [B, 1] int64, the
+index in S of each row's last real token; `past_key_i` and `past_value_i` [B, heads, capacity, head_dim]. Outputs:
+`hidden` [B, D], `logits` [B, 4 * 626], and `present_key_i` and `present_value_i`, which the caller binds to the buffers
+of the past.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +69,10 @@ def _write_graph(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
     graph.output("logits", TensorProto.FLOAT, ["batch", config.num_codebooks * config.num_code_tokens])
     _write_rope(graph, gpt, head_dim)
 
-    normed = _plain_rms_norm(graph, x, gpt.layers[0].attention_norm.weight, config.norm_eps)
+    layers = cast("list[Layer]", list(gpt.layers))
+    normed = _plain_rms_norm(graph, x, layers[0].attention_norm.weight, config.norm_eps)
     delta = ""
-    for i, layer in enumerate(gpt.layers):
+    for i, layer in enumerate(layers):
         if i > 0:
             normed, x = _add_and_norm(
                 graph, x, delta, layer.attention_norm.weight, f"{i}.attention_norm", config
@@ -89,7 +91,8 @@ def _write_graph(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
 def _write_rope(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
     """Rotary tables [positions, head_dim / 2]; the padding of a head turns by no angle."""
     half, extra = gpt.config.head_dim // 2, (head_dim - gpt.config.head_dim) // 2
-    cos, sin = _numpy(gpt.cos)[:, :half], _numpy(gpt.signed_sin)[:, half:]
+    cos = _numpy(cast("Tensor", gpt.cos))[:, :half]
+    sin = _numpy(cast("Tensor", gpt.signed_sin))[:, half:]
     graph.tensor(f"{ROPE_TABLES}cos", np.pad(cos, ((0, 0), (0, extra)), constant_values=1.0))
     graph.tensor(f"{ROPE_TABLES}sin", np.pad(sin, ((0, 0), (0, extra))))
 

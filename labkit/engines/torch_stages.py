@@ -1,0 +1,125 @@
+"""Stages over the voice's own modules: arrays in, arrays out, whatever device and precision lie between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labkit.engines.base import BoolArray, FloatArray, IntArray, StepOutput
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from labkit.model.gpt import Gpt, KvCache
+
+
+class TorchStage:
+    """What the three stages share: where the module is, what it holds, and waiting for the device."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        self.device = next(network.parameters()).device
+
+    def synchronize(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def memory(self) -> dict[str, int]:
+        return {"weights_bytes": _nbytes(self.network)}
+
+    def placement(self) -> dict[str, int]:
+        """How many modules with weights of their own lie on each device."""
+        modules = [list(module.parameters(recurse=False)) for module in self.network.modules()]
+        return dict(Counter(str(own[0].device) for own in modules if own))
+
+    def close(self) -> None:
+        """Let go of the weights."""
+        del self.network
+
+
+class TorchGpt(TorchStage):
+    """`GptStage` over `labkit.model.gpt.Gpt`."""
+
+    network: Gpt
+
+    def __init__(self, network: Gpt, speaker_token: int) -> None:
+        super().__init__(network)
+        self.speaker_token = speaker_token
+        self._cache: KvCache | None = None
+        self._shape = (0, 0)
+
+    def reset(self, batch: int, capacity: int) -> None:
+        if self._cache is None or self._shape != (batch, capacity):
+            self._cache, self._shape = (
+                None,
+                (batch, capacity),
+            )  # the old cache is freed before the new one is made
+            self._cache = self.network.new_cache(batch, capacity)
+        self._cache.length = 0
+
+    def prefill(self, ids: IntArray, mask: BoolArray, speaker: FloatArray | None) -> StepOutput:
+        with torch.inference_mode():
+            tokens = self._put(ids)
+            embeddings = self.network.embed_text(tokens)
+            if speaker is not None:
+                spoken = self._put(speaker).to(embeddings.dtype)[:, None]
+                embeddings = torch.where((tokens == self.speaker_token)[..., None], spoken, embeddings)
+            return self._read(self.network.prefill(embeddings, self._put(mask), self._kv()))
+
+    def step(self, codes: IntArray) -> StepOutput:
+        with torch.inference_mode():
+            return self._read(self.network.step(self._put(codes), self._kv()))
+
+    def step_text(self, ids: IntArray) -> StepOutput:
+        with torch.inference_mode():
+            return self._read(self.network.step_text(self._put(ids), self._kv()))
+
+    def memory(self) -> dict[str, int]:
+        """With `step_weights_bytes`, read by one decode step, and `kv_row_position_bytes`, one position of one row."""
+        network = self.network
+        step = _nbytes(network.layers) + _nbytes(network.norm) + _nbytes(network.code_head)
+        step += network.config.num_codebooks * network.config.hidden * network.code_embedding.weight.itemsize
+        position = 2 * network.config.layers * network.config.hidden * network.norm.weight.itemsize
+        sizes = {**super().memory(), "step_weights_bytes": step, "kv_row_position_bytes": position}
+        return sizes if self._cache is None else {**sizes, "kv_bytes": self._cache.nbytes()}
+
+    def close(self) -> None:
+        self._cache = None
+        super().close()
+
+    def _kv(self) -> KvCache:
+        if self._cache is None:
+            raise RuntimeError("GptStage: call reset(batch, capacity) before prefill or step")
+        return self._cache
+
+    def _put(self, array: NDArray[Any]) -> Tensor:
+        return _tensor(array).to(self.device)
+
+    def _read(self, hidden: Tensor) -> StepOutput:
+        return StepOutput(_host(self.network.code_logits(hidden)), _host(hidden))
+
+
+class TorchNetwork(TorchStage):
+    """`DecoderStage` or `VocoderStage`: one array in, one float32 array out."""
+
+    def __call__(self, features: NDArray[Any]) -> FloatArray:
+        with torch.inference_mode():
+            return _host(self.network(_tensor(features).to(self.device)))
+
+
+def _nbytes(module: nn.Module) -> int:
+    return sum(weight.nbytes for weight in module.parameters())
+
+
+def _tensor(array: NDArray[Any]) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _host(tensor: Tensor) -> FloatArray:
+    """A float32 copy on the host."""
+    result: FloatArray = tensor.float().cpu().numpy()
+    return result
