@@ -123,19 +123,24 @@ class UpstreamPipeline:
     def replay(
         self,
         texts: Sequence[str],
-        codes: NDArray[np.int64],
+        codes: Sequence[NDArray[np.int64]],
         *,
         speaker: SpeakerEmbedding | None = None,
         style: str = "[speed_5]",
         audio_path: str = "hidden",
     ) -> UpstreamSpoken:
-        """Do the work of the given codes [B, T, 4], whatever the network would have drawn.
+        """Do the work of the given codes, [T, 4] for each row, whatever the network would have drawn.
 
-        Upstream's own draw is made and dropped at each step, so a step costs what it costs in free running.
+        The end mark is forced after them, in a step of its own as in free running. Upstream's own draw is made and
+        dropped at each step, so a step costs what it costs in free running.
         """
-        batch, steps, codebooks = codes.shape
-        forced = np.ascontiguousarray(codes.transpose(1, 0, 2)).reshape(steps, batch * codebooks)
+        gpt = self._config.gpt
+        steps = max(len(row) for row in codes) + 1
+        forced = np.full((steps, len(codes), gpt.num_codebooks), gpt.end_code, np.int64)
+        for index, row in enumerate(codes):
+            forced[: len(row), index] = row
         settings = {"max_new_token": steps, "min_new_token": 0}
+        forced = forced.reshape(steps, -1)
         return self._speak(texts, speaker, style, audio_path, settings, {"codes": forced})
 
     def memory(self) -> dict[str, int | None]:

@@ -45,11 +45,19 @@ def test_the_same_seed_says_the_same_and_another_does_not(peer: UpstreamPipeline
 
 def test_replay_says_the_given_codes_and_reaches_the_same_audio(peer: UpstreamPipeline) -> None:
     free = peer.speak(["seven eight"], seed=3, sampling=SamplingParams(min_steps=8, max_steps=8))
-    replayed = peer.replay(["seven eight"], free.codes[0][None])
+    replayed = peer.replay(["seven eight"], free.codes)
     assert np.array_equal(replayed.codes[0], free.codes[0])
     assert np.abs(replayed.audio[0] - free.audio[0]).max() < 1e-6
-    assert len(replayed.step_s) == 7 and min(replayed.step_s) > 0
+    assert replayed.ended == (True,)
+    assert len(replayed.step_s) == 8 and min(replayed.step_s) > 0  # 7 further codes, and the end mark
     assert replayed.decoder_s and replayed.vocoder_s
+
+
+def test_rows_of_a_replayed_batch_keep_their_own_length(peer: UpstreamPipeline) -> None:
+    codes = [np.full((5, 4), 7), np.full((3, 4), 11)]
+    spoken = peer.replay(["seven", "eight nine"], codes)
+    assert all(np.array_equal(said, given) for said, given in zip(spoken.codes, codes, strict=True))
+    assert [len(audio) for audio in spoken.audio] == [256 * 9, 256 * 5]
 
 
 def test_a_row_that_ends_stops_there(peer: UpstreamPipeline) -> None:

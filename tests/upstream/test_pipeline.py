@@ -88,12 +88,14 @@ def test_a_batch_that_ends_at_once_is_empty_and_its_stages_were_not_measured() -
     assert spoken.decoder_s is None and spoken.vocoder_s is None
 
 
-def test_replay_forces_the_codes_step_by_step() -> None:
-    process = FakeProcess(2, 2)
-    codes = np.arange(2 * 2 * 4).reshape(2, 2, 4)
-    pipeline(process).replay(["one", "two"], codes)
-    assert process.asked["codes"].tolist() == [[*codes[0, 0], *codes[1, 0]], [*codes[0, 1], *codes[1, 1]]]
-    assert process.asked["sampling"] == {"max_new_token": 2, "min_new_token": 0}
+def test_replay_forces_each_rows_codes_and_then_its_end_mark() -> None:
+    process = FakeProcess(2, 1)
+    two, one = np.arange(8).reshape(2, 4), np.arange(8, 12).reshape(1, 4)
+    spoken = pipeline(process).replay(["one", "two"], [two, one])
+    end = [625] * 4
+    assert process.asked["codes"].tolist() == [[*two[0], *one[0]], [*two[1], *end], [*end, *end]]
+    assert process.asked["sampling"] == {"max_new_token": 3, "min_new_token": 0}
+    assert spoken.ended == (True, True)
 
 
 @pytest.mark.parametrize("sampling", [SamplingParams(greedy=True), SamplingParams(repetition_window=8)])
