@@ -107,9 +107,9 @@ def trim(
     hop = SAMPLE_RATE // 100
     frames = len(audio) // hop
     level = np.sqrt((audio[: frames * hop].reshape(frames, hop) ** 2).mean(1)) if frames else np.zeros(0)
-    loud = np.flatnonzero(level > threshold * level.max()) if frames and level.max() > 0 else []
-    if len(loud) == 0:
+    if frames == 0 or level.max() == 0:
         return audio[:0]
+    loud = np.flatnonzero(level > threshold * level.max())
     start = max(0, loud[0] * hop - int(lead_s * SAMPLE_RATE))
     stop = min(len(audio), (loud[-1] + 1) * hop + int(tail_s * SAMPLE_RATE))
     return audio[start:stop]

@@ -65,7 +65,7 @@ def train_decoder(
     hidden = [hidden_states(gpt, u, vectors[u.voice], rng, stage.corrupted) for u, _ in pairs]
     hidden_valid = [hidden_states(gpt, u, vectors[u.voice]) for u, _ in valid]
     decoder = Decoder(config.decoder, config.audio)
-    decoder.coef.copy_(rms_per_bin([mel for _, mel in pairs[::5]]))
+    decoder.coef = rms_per_bin([mel for _, mel in pairs[::5]])
     usable = [i for i, h in enumerate(hidden) if len(h) >= stage.steps]
 
     def step(_: int, rng: random.Random) -> tuple[Tensor, Metrics]:

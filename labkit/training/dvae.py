@@ -78,7 +78,7 @@ def train_dvae(
     stream = torch.cat(mels, 1)
     torch.manual_seed(stage.seed)
     dvae = Dvae(config.dvae, config.audio)
-    dvae.coef.copy_(rms_per_bin(mels))
+    dvae.coef = rms_per_bin(mels)
 
     def step(_: int, rng: random.Random) -> tuple[Tensor, Metrics]:
         starts = [rng.randrange(stream.shape[1] - stage.frames) for _ in range(stage.batch)]

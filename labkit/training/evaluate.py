@@ -14,12 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
+from labkit.spec import AudioPath, Recipe
 from labkit.training.corpus import DIGITS, Clip
 from labkit.training.listen import Heard, Listener
 
 BATCH = 20
 MAX_STEPS = 300
-ARMS = tuple((path, sampling) for path in ("hidden", "codes") for sampling in ("chattts", "greedy"))
+ARMS: tuple[tuple[AudioPath, str], ...] = (
+    ("hidden", "chattts"), ("hidden", "greedy"), ("codes", "chattts"), ("codes", "greedy"),
+)  # fmt: skip
 SOURCE = "source speech"
 BOOTSTRAP_DRAWS = 2000
 
@@ -67,7 +70,7 @@ def judge_source(lines: Iterable[Line], listen: Listener) -> list[Finding]:
 def judge_arm(
     voice_folder: Path,
     lines: Sequence[Line],
-    path: str,
+    path: AudioPath,
     sampling: str,
     listen: Listener,
     *,
@@ -77,7 +80,6 @@ def judge_arm(
     """Speak the lines through the real pipeline and listen to each."""
     from labkit.model.sampling import SamplingParams
     from labkit.pipeline import open_pipeline
-    from labkit.spec import Recipe
     from labkit.synthesis import Request, speak
     from labkit.voices import resolve_voice
 
@@ -108,7 +110,7 @@ def evaluate(
     out: Path,
     *,
     seed: int = 0,
-    arms: Sequence[tuple[str, str]] = ARMS,
+    arms: Sequence[tuple[AudioPath, str]] = ARMS,
     say: Callable[[str], None] = print,
 ) -> list[Finding]:
     """Judge every arm on the held-out texts and the default arm on single digits; write `out` (JSON)."""
@@ -145,17 +147,17 @@ class Figure:
     """A value with its 95 % interval over texts; None where no clip had one."""
 
     value: float | None
-    low: float | None = None
-    high: float | None = None
+    low: float = 0.0
+    high: float = 0.0
 
     def percent(self) -> str:
         if self.value is None:
-            return "–"
+            return "-"
         return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
     def plain(self, digits: int = 2) -> str:
         if self.value is None:
-            return "–"
+            return "-"
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 

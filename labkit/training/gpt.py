@@ -38,7 +38,7 @@ MAX_WORDS = 12
 class GptStage:
     schedule: Schedule = field(
         default_factory=lambda: Schedule(
-            steps=4500, peak=2e-3, warmup=100, floor=0.03, betas=(0.9, 0.95), weight_decay=0.05
+            steps=7000, peak=2e-3, warmup=100, floor=0.03, betas=(0.9, 0.95), weight_decay=0.05
         )
     )
     seed: int = 3
@@ -50,7 +50,8 @@ class GptStage:
     attention_weight: float = 0.5
     probe_weight: float = 0.5
     aids_floor: float = 0.2  # the aids' weights fall linearly to this share at the last step
-    bf16: bool = False
+    dropout: float = 0.08  # on what attention and MLP add to the residual stream
+    bf16: bool = True
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ def train_gpt(
     def forward(batch: Batch) -> tuple[Tensor, Trace]:
         trace: Trace = []
         with torch.autocast("cpu", torch.bfloat16, enabled=stage.bf16):
-            return gpt(embed(gpt, batch), batch.mask, trace), trace
+            return gpt(embed(gpt, batch), batch.mask, trace, stage.dropout), trace
 
     def step(number: int, rng: random.Random) -> tuple[Tensor, Metrics]:
         progress = number / stage.schedule.steps

@@ -10,13 +10,15 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+M = TypeVar("M", bound=nn.Module)
 Metrics = dict[str, float]
 StepFunction = Callable[[int, random.Random], tuple[Tensor, Metrics]]
 
@@ -38,6 +40,14 @@ class Schedule:
         return self.peak * min(1.0, (step + 1) / self.warmup) * (cosine * (1 - self.floor) + self.floor)
 
 
+class Stateful(Protocol):
+    """Anything whose state belongs into a checkpoint beside the trained modules."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Pace:
     """How often the loop speaks and saves."""
@@ -48,10 +58,17 @@ class Pace:
 
 
 class Log:
-    """One JSON line per block of steps, and one short line for the reader."""
+    """One JSON line per block of steps, and one short line for the reader.
 
-    def __init__(self, path: Path, name: str, say: Callable[[str], None]) -> None:
+    Lines of steps after `keep_until` come from a run that was killed before its next checkpoint: they are dropped.
+    """
+
+    def __init__(self, path: Path, name: str, say: Callable[[str], None], keep_until: int) -> None:
         self._path, self._name, self._say = path, name, say
+        old = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        path.write_text(
+            "".join(line for line in old if json.loads(line)["step"] <= keep_until), encoding="utf-8"
+        )
 
     def write(self, record: dict) -> None:
         with self._path.open("a", encoding="utf-8") as stream:
@@ -62,7 +79,8 @@ class Log:
 
 def weight_groups(modules: nn.ModuleDict, weight_decay: float) -> list[dict]:
     """Matrices decay; embeddings, norms, biases and scales do not."""
-    decayed, free = [], []
+    decayed: list[Tensor] = []
+    free: list[Tensor] = []
     for name, parameter in modules.named_parameters():
         (decayed if parameter.dim() >= 2 and "embedding" not in name else free).append(parameter)
     return [{"params": decayed, "weight_decay": weight_decay}, {"params": free, "weight_decay": 0.0}]
@@ -78,27 +96,29 @@ def train(
     *,
     seed: int,
     resume: bool,
+    companions: Mapping[str, Stateful] | None = None,
     pace: Pace = Pace(),
     say: Callable[[str], None] = print,
 ) -> None:
     """Train `modules` in place for `schedule.steps`; the last checkpoint is `folder/last.pt`.
 
     `step_function(step, rng)` returns the loss and figures to log. With `resume`, continues from `last.pt` if it is
-    there; without, starts over. Raises FloatingPointError when the loss stops being finite.
+    there; without, starts over. `companions` have state of their own to keep (a discriminator, its optimizer).
+    Raises FloatingPointError when the loss stops being finite.
     """
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = folder / "last.pt"
     optimizer = torch.optim.AdamW(
         weight_groups(modules, schedule.weight_decay), lr=schedule.peak, betas=schedule.betas
     )
+    keep: dict[str, Stateful] = {"modules": modules, "optimizer": optimizer, **(companions or {})}
     start, spent = 0, 0.0
     if resume and checkpoint.exists():
-        start, spent = load_checkpoint(checkpoint, modules, optimizer)
-    elif checkpoint.exists():
-        (folder / "log.jsonl").unlink(missing_ok=True)
-    log = Log(folder / "log.jsonl", name, say)
+        start, spent = load_checkpoint(checkpoint, keep)
+    log = Log(folder / "log.jsonl", name, say, keep_until=start)
     began = saved = time.monotonic()
     sums: Metrics = {}
+    summed = 0
     modules.train()
     for step in range(start, schedule.steps):
         torch.manual_seed(seed * 1_000_003 + step)
@@ -115,14 +135,14 @@ def train(
         optimizer.step()
         for key, value in figures.items():
             sums[key] = sums.get(key, 0.0) + value
+        summed += 1
         done, last = step + 1, step + 1 == schedule.steps
         elapsed = spent + time.monotonic() - began
         if done % pace.log_steps == 0 or last:
-            block = (done - start) % pace.log_steps or pace.log_steps
             record = {
                 "step": done,
                 "wall_s": round(elapsed, 1),
-                **{k: round(v / block, 5) for k, v in sums.items()},
+                **{k: round(v / summed, 5) for k, v in sums.items()},
             }
             if done % pace.validate_steps == 0 or last:
                 modules.eval()
@@ -130,37 +150,31 @@ def train(
                     record |= {f"valid_{k}": round(v, 5) for k, v in validate().items()}
                 modules.train()
             log.write(record)
-            sums = {}
+            sums, summed = {}, 0
         if time.monotonic() - saved > pace.save_s or last:
-            save_checkpoint(checkpoint, modules, optimizer, done, elapsed)
+            save_checkpoint(checkpoint, keep, done, elapsed)
             saved = time.monotonic()
     modules.eval()
 
 
-def save_checkpoint(
-    path: Path, modules: nn.ModuleDict, optimizer: torch.optim.Optimizer, step: int, wall_s: float
-):
+def save_checkpoint(path: Path, keep: Mapping[str, Stateful], step: int, wall_s: float) -> None:
+    """Write the state of everything in `keep`; the file appears whole or not at all."""
     scratch = path.with_suffix(".tmp")
-    state = {
-        "step": step,
-        "wall_s": wall_s,
-        "modules": modules.state_dict(),
-        "optimizer": optimizer.state_dict(),
-    }
-    torch.save(state, scratch)
+    torch.save(
+        {"step": step, "wall_s": wall_s, **{name: kept.state_dict() for name, kept in keep.items()}}, scratch
+    )
     scratch.replace(path)
 
 
-def load_checkpoint(
-    path: Path, modules: nn.ModuleDict, optimizer: torch.optim.Optimizer
-) -> tuple[int, float]:
+def load_checkpoint(path: Path, keep: Mapping[str, Stateful]) -> tuple[int, float]:
+    """Restore what `save_checkpoint` kept and return (steps done, seconds spent)."""
     state = torch.load(path, weights_only=True)
-    modules.load_state_dict(state["modules"])
-    optimizer.load_state_dict(state["optimizer"])
+    for name, kept in keep.items():
+        kept.load_state_dict(state[name])
     return state["step"], state["wall_s"]
 
 
-def load_module(path: Path, key: str, module: nn.Module) -> nn.Module:
+def load_module(path: Path, key: str, module: M) -> M:
     """The weights that a finished (or interrupted) stage left under `key`, in evaluation mode."""
     state = torch.load(path, weights_only=True)["modules"]
     prefix = f"{key}."

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
+from torch import nn
 
 from labkit.errors import UserError
 from labkit.model.dvae import Decoder, Dvae
@@ -22,7 +24,7 @@ from labkit.training import corpus
 from labkit.training.align import align_corpus, spread_evenly
 from labkit.training.codes import Utterance, encode
 from labkit.training.corpus import Clip
-from labkit.training.data import generate
+from labkit.training.data import Speak, generate
 from labkit.training.decoder import train_decoder
 from labkit.training.dvae import mel_of, train_dvae
 from labkit.training.gpt import speaker_vectors, train_gpt
@@ -33,6 +35,7 @@ from labkit.training.splice import splice
 from labkit.training.vocoder import train_vocoder
 
 Say = Callable[[str], None]
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class NanoTraining:
         size = pack(
             self.folder / "asset", config, named, gpt=self.trained_gpt(), dvae=self.trained_dvae(),
             decoder=self._trained("decoder", Decoder(config.decoder, config.audio)),
-            vocoder=self._trained("vocoder", Vocoder(config.vocoder, config.audio)),
+            vocoder=self.trained_vocoder(),
         )  # fmt: skip
         self.say(f"pack: {self.folder / 'asset'}, {size / 1e6:.2f} MB")
 
@@ -185,13 +188,19 @@ class NanoTraining:
     def trained_gpt(self) -> Gpt:
         return self._trained("gpt", Gpt(self.recipe.config.gpt))
 
-    def _trained(self, stage: str, module):
-        path = self.folder / stage / "last.pt"
-        if not path.exists():
-            raise UserError(f"{path} is missing; run the stage {stage!r} first.")
-        return load_module(path, stage, module)
+    def trained_vocoder(self) -> Vocoder:
+        """After the polish, when the recipe has one."""
+        config = self.recipe.config
+        stage = "vocoder/polish" if self.recipe.vocoder.polish.steps else "vocoder"
+        return self._trained("vocoder", Vocoder(config.vocoder, config.audio), stage)
 
-    def _speak(self):
+    def _trained(self, key: str, module: M, stage: str = "") -> M:
+        path = self.folder / (stage or key) / "last.pt"
+        if not path.exists():
+            raise UserError(f"{path} is missing; run the stage {key!r} first.")
+        return load_module(path, key, module)
+
+    def _speak(self) -> Speak:
         if self.recipe.teacher == "tones":
             from labkit.training.tones import Tones
 

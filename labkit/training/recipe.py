@@ -6,6 +6,7 @@ Frozen; a stage reads its own part and nothing else. Change a number here and th
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from labkit.model.config import NANO, VoiceConfig
 from labkit.training.decoder import DecoderStage
@@ -25,7 +26,7 @@ class DataStage:
     per_voice: int = 700
     valid: int = 40
     seed: int = 20
-    spliced: int = 3000
+    spliced: int = 4000
     splice_seed: int = 21
     speaker_seed: int = 7
 
@@ -40,17 +41,17 @@ class Recipe:
     decoder: DecoderStage = field(default_factory=DecoderStage)
     pace: Pace = field(default_factory=Pace)
     teacher: str = "kokoro"  # or "tones", a stand-in that needs no TTS
-    threads: int = 2
+    threads: int = 1
 
 
 NANO_RECIPE = Recipe(
     config=replace(
-        NANO, gpt=replace(NANO.gpt, layers=5, intermediate=416, num_text_tokens=len(TOKENS)),
+        NANO, gpt=replace(NANO.gpt, layers=5, intermediate=352, num_text_tokens=len(TOKENS)),
     )
 )  # fmt: skip
 
 
-def _short(stage, **changes):
+def _short(stage: Any, **changes: Any) -> Any:
     return replace(stage, schedule=replace(stage.schedule, steps=4, warmup=2), batch=4, **changes)
 
 

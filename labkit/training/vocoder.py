@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from labkit.model.features import log_mel, magnitude
 from labkit.model.vocoder import Vocoder
 from labkit.training.corpus import Clip, pad_to_steps
 from labkit.training.dvae import mel_of
-from labkit.training.loop import Metrics, Pace, Schedule, train
+from labkit.training.loop import Metrics, Pace, Schedule, Stateful, train
 
 RESOLUTIONS = ((256, 64), (512, 128), (1024, 256), (2048, 512))
 DISCRIMINATOR_SIZES = (512, 1024, 2048)
@@ -31,14 +32,19 @@ DISCRIMINATOR_SIZES = (512, 1024, 2048)
 
 @dataclass(frozen=True)
 class VocoderStage:
+    """`schedule` is for the spectral phase, `polish` for the adversarial one (0 steps: there is none)."""
+
     schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=2400, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
+        default_factory=lambda: Schedule(steps=2200, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
+    )
+    polish: Schedule = field(
+        default_factory=lambda: Schedule(steps=0, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
     )
     seed: int = 2
     batch: int = 12
     frames: int = 64
     decoded_share: float = 0.6  # of the inputs come from the DVAE, the rest are real mels
-    adversarial_from: float = 1.1  # share of the steps after which the discriminators join; above 1: never
+    judge_rate: float = 4e-4
     adversarial_weight: float = 0.05
     feature_weight: float = 0.5
     discriminated: int = 6  # rows of a batch that the discriminators see
@@ -85,26 +91,32 @@ class Adversary:
         torch.manual_seed(stage.seed + 1)
         self.stage = stage
         self.judges = nn.ModuleList(SpectrogramDiscriminator(n) for n in DISCRIMINATOR_SIZES)
-        self.optimizer = torch.optim.AdamW(self.judges.parameters(), lr=4e-4, betas=(0.8, 0.95))
+        self.optimizer = torch.optim.AdamW(self.judges.parameters(), lr=stage.judge_rate, betas=(0.8, 0.95))
+
+    def companions(self) -> dict[str, Stateful]:
+        return {"judges": self.judges, "judges_optimizer": self.optimizer}
 
     def loss(self, predicted: Tensor, target: Tensor) -> tuple[Tensor, Metrics]:
-        """Train the judges once, then say what the vocoder should pay."""
-        count = len(self.judges)
-        verdicts = [(judge(target)[0], judge(predicted.detach())[0]) for judge in self.judges]
-        own = sum(F.relu(1 - real).mean() + F.relu(1 + fake).mean() for real, fake in verdicts) / count
+        """Train the judges once (hinge loss), then say what the vocoder should pay: fooling and feature matching."""
+        real = [judge(target) for judge in self.judges]
+        fake = [judge(predicted.detach()) for judge in self.judges]
+        own = torch.stack(
+            [F.relu(1 - r).mean() + F.relu(1 + f).mean() for (r, _), (f, _) in zip(real, fake, strict=True)]
+        ).mean()
         self.optimizer.zero_grad(set_to_none=True)
         own.backward()
         self.optimizer.step()
         self.judges.requires_grad_(False)
-        fooled, matched = torch.zeros(()), torch.zeros(())
-        for judge in self.judges:
-            _, wanted = judge(target)
-            score, found = judge(predicted)
-            fooled = fooled - score.mean() / count
-            matched = matched + sum((a - b).abs().mean() for a, b in zip(wanted, found, strict=True)) / (
-                count * len(found)
-            )
+        heard = [judge(predicted) for judge in self.judges]
         self.judges.requires_grad_(True)
+        fooled = -torch.stack([score.mean() for score, _ in heard]).mean()
+        matched = torch.stack(
+            [
+                (a.detach() - b).abs().mean()
+                for (_, wanted), (_, found) in zip(real, heard, strict=True)
+                for a, b in zip(wanted, found, strict=True)
+            ]
+        ).mean()
         loss = self.stage.adversarial_weight * fooled + self.stage.feature_weight * matched
         return loss, {"judges": own.item(), "matched": matched.item()}
 
@@ -132,9 +144,8 @@ def train_vocoder(
     usable = [i for i in range(len(clips)) if mels[i].shape[1] >= stage.frames + 2]
     torch.manual_seed(stage.seed)
     vocoder = Vocoder(config.vocoder, config.audio)
-    adversary = Adversary(stage)
 
-    def step(number: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+    def draw(rng: random.Random) -> tuple[Tensor, Tensor]:
         inputs, targets = [], []
         for _ in range(stage.batch):
             i = rng.choice(usable)
@@ -142,15 +153,20 @@ def train_vocoder(
             a = rng.randrange(source.shape[1] - stage.frames)
             inputs.append(source[:, a : a + stage.frames])
             targets.append(waves[i][a * hop : (a + stage.frames - 1) * hop])
-        target = torch.stack(targets)
-        predicted = vocoder(torch.stack(inputs))
+        return vocoder(torch.stack(inputs)), torch.stack(targets)
+
+    def spectral_step(_: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+        mel, spectrum = spectral_losses(*draw(rng))
+        return mel + spectrum, {"mel": mel.item(), "spectrum": spectrum.item()}
+
+    adversary = Adversary(stage)
+
+    def polishing_step(_: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+        predicted, target = draw(rng)
         mel, spectrum = spectral_losses(predicted, target)
-        loss, figures = mel + spectrum, {"mel": mel.item(), "spectrum": spectrum.item()}
-        if number >= stage.adversarial_from * stage.schedule.steps:
-            rows = slice(0, stage.discriminated)
-            paid, extra = adversary.loss(predicted[rows], target[rows])
-            loss, figures = loss + paid, figures | extra
-        return loss, figures
+        rows = slice(0, stage.discriminated)
+        paid, figures = adversary.loss(predicted[rows], target[rows])
+        return mel + spectrum + paid, {"mel": mel.item(), "spectrum": spectrum.item(), **figures}
 
     def validate() -> Metrics:
         losses = []
@@ -163,16 +179,13 @@ def train_vocoder(
         return {"mel": mel, "spectrum": spectrum}
 
     modules = nn.ModuleDict({"vocoder": vocoder})
-    train(
-        "vocoder",
-        folder,
-        modules,
-        stage.schedule,
-        step,
-        validate,
-        seed=stage.seed,
-        resume=resume,
-        pace=pace,
-        say=say,
+    run = partial(
+        train, modules=modules, validate=validate, seed=stage.seed, resume=resume, pace=pace, say=say
     )
+    run("vocoder", folder, schedule=stage.schedule, step_function=spectral_step)
+    if stage.polish.steps:
+        run(
+            "polish", folder / "polish", schedule=stage.polish, step_function=polishing_step,
+            companions=adversary.companions(),
+        )  # fmt: skip
     return vocoder
