@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from labkit.model.config import GptConfig
 
-MASKED = -1e30
-"""Additive bias of a forbidden position; finite, so that a padded row's softmax stays finite."""
+MASKED = -6e4
+"""Additive bias of a forbidden position; finite even in half precision, so that a padded row's softmax stays finite."""
 
 Trace = list[tuple[Tensor, Tensor]]
 """Per layer: (output [B, T, hidden], attention map [B, heads, T, T]); for training aids."""
@@ -43,8 +43,9 @@ class KvCache:
         if capacity > config.positions:
             raise ValueError(f"KvCache: capacity {capacity} exceeds the voice's {config.positions} positions")
         shape = (config.layers, batch, config.heads, capacity, config.head_dim)
-        self.keys = torch.zeros(shape, dtype=dtype, device=device)
-        self.values = torch.zeros_like(self.keys)
+        # not zeroed: positions are written before they are read, and unwritten pages take no memory
+        self.keys = torch.empty(shape, dtype=dtype, device=device)
+        self.values = torch.empty_like(self.keys)
         self.capacity = capacity
         self.length = 0
         self.padding = torch.zeros(batch, dtype=torch.long, device=device)
