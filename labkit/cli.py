@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from labkit import __version__
@@ -62,7 +63,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except LabError as error:
-        notes.print(f"[bold red]error[/]: {error}", highlight=False, soft_wrap=True)
+        notes.print(f"[bold red]error[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         notes.print("interrupted; what was recorded so far is kept")
@@ -371,7 +372,7 @@ def bench_self_command(
 
 def _progress(quiet: bool) -> Callable[[str], None]:
     """One line per step: it reads the same in a terminal and in a log."""
-    return (lambda line: None) if quiet else (lambda line: notes.print(line, highlight=False, soft_wrap=True))
+    return (lambda line: None) if quiet else (lambda line: notes.print(escape(line), highlight=False, soft_wrap=True))
 
 
 def _print_summary(
@@ -414,4 +415,4 @@ def _words(value: Any) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-    notes.print(f"[yellow]warning[/]: {message}", highlight=False, soft_wrap=True)
+    notes.print(f"[yellow]warning[/]: {escape(str(message))}", highlight=False, soft_wrap=True)

@@ -71,10 +71,11 @@ class Spoken:
         }
 
     def __rich__(self) -> RenderableType:
+        from rich.markup import escape
         from rich.table import Table
 
         table = Table.grid(padding=(0, 2))
-        table.add_row("said", self.spoken_text)
+        table.add_row("said", escape(self.spoken_text))
         table.add_row(
             "voice", f"{self.voice}, speaker {self.speaker or 'none'}, seed {self.seed}, {self.recipe}"
         )
