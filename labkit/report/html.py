@@ -243,5 +243,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         label = f"{prefix}{name}".replace("_", " ")
         if isinstance(value, Mapping):
             yield from _flat(value, f"{label} · ")
+        elif name.endswith("_bytes") and isinstance(value, int | float):
+            yield label.removesuffix(" bytes"), format_value(name, value)
         elif value not in (None, "", [], ()):
             yield label, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

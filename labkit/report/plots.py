@@ -50,6 +50,7 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "labkit",  # equal pictures are equal files
     "svg.fonttype": "path",
 }
+MIN_BARS = 3  # rows that a bar chart has room for, so that one bar does not fill it
 MIN_QUALITY_SPAN = 0.3  # points of a 1-5 scale: a narrower axis would make noise look like a finding
 
 
@@ -116,7 +117,7 @@ def stage_bars(long: pd.DataFrame) -> Figure | None:
         return None
     shares = shares.iloc[::-1]
     with rc_context(STYLE):
-        figure, axes = _canvas(6.4, 1.5 + 0.42 * len(shares))
+        figure, axes = _canvas(6.4, 1.5 + 0.42 * max(len(shares), MIN_BARS))
         left = np.zeros(len(shares))
         for stage in shares.columns:
             axes.barh(
@@ -131,6 +132,7 @@ def stage_bars(long: pd.DataFrame) -> Figure | None:
         for y, total in enumerate(left):
             axes.text(total, y, f"  {total:.3f}", va="center", color=INK)
         axes.margins(x=0.12)
+        axes.set_ylim(min(len(shares) - MIN_BARS, 0) - 0.5, len(shares) - 0.5)
         axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", colors=INK)
@@ -169,7 +171,9 @@ def size_bars(wide: pd.DataFrame, *, colours: Mapping[str, str] | None = None) -
     rows = wide.drop_duplicates("recipe").iloc[::-1]
     rows = rows[rows[metrics].notna().any(axis=1)]
     with rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 1.1 + 0.42 * len(rows)), layout="constrained", facecolor="white")
+        figure = Figure(
+            figsize=(6.4, 1.1 + 0.42 * max(len(rows), MIN_BARS)), layout="constrained", facecolor="white"
+        )
         for place, metric in enumerate(metrics, start=1):
             axes = figure.add_subplot(1, len(metrics), place)
             axes.barh(
@@ -184,6 +188,7 @@ def size_bars(wide: pd.DataFrame, *, colours: Mapping[str, str] | None = None) -
                 {"size_on_disk_bytes": "Size on disk"}.get(metric, describe(metric).label.capitalize())
             )
             axes.margins(x=0.32)
+            axes.set_ylim(min(len(rows) - MIN_BARS, 0) - 0.5, len(rows) - 0.5)
             axes.grid(visible=False)
             axes.set_xticks([])
             axes.spines[["left", "bottom"]].set_visible(False)

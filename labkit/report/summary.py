@@ -101,7 +101,7 @@ class Summary:
 
     def heading(self, column: str) -> str:
         """What stands above a column."""
-        return f"speed vs {self.baseline}" if column == RATIO else describe(column).label
+        return f"vs {self.baseline}" if column == RATIO else describe(column).label
 
 
 def summarize(documents: Sequence[RunDocument], *, baseline: str | None = None) -> Summary:
