@@ -51,10 +51,14 @@ class Embeddings(NamedTuple):
 
 def load_gpt(folder: Path, dtype: torch.dtype | None = None) -> Gpt:
     """The GPT with its heads, ready for inference, in float32 unless `dtype` says otherwise."""
+    import torch
+
     from labkit.model.gpt import Gpt
 
     asset, config = _open(folder)
-    return _load(lambda: Gpt(config.gpt), asset, lambda _: gpt_pieces(config.gpt), dtype)
+    narrow = dtype is not None and dtype != torch.float32
+    build = lambda: Gpt(config.gpt) if narrow else Gpt(config.gpt).lay_out_for_decoding()  # noqa: E731
+    return _load(build, asset, lambda _: gpt_pieces(config.gpt), dtype)
 
 
 def load_decoder(folder: Path, dtype: torch.dtype | None = None) -> Decoder:
@@ -192,7 +196,7 @@ def _load(
         _refuse_extra(opened, file, [piece for piece in pieces if piece.file == file])
     for piece in pieces:
         target = state[piece.parameter][piece.first : piece.first + piece.shape[0]]
-        if target.dtype == torch.float32:
+        if target.dtype == torch.float32 and target.is_contiguous():
             _read_piece(files[piece.file], piece, target.numpy())
         else:
             wide = np.empty(piece.shape, np.float32)
