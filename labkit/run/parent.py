@@ -197,9 +197,10 @@ def _finish_measures(findings: Findings, status: RunStatus) -> None:
     if not findings.reasons.get("vram_peak_bytes"):
         findings.reasons.pop("vram_peak_bytes", None)
     builds = [record.build_s for record in findings.artifacts if record.build_s is not None]
-    findings.values["build_s"] = sum(builds) if builds else None
-    if not builds:
-        findings.reasons["build_s"] = "nothing was built: the recipe loads the voice's own files"
+    if builds:
+        findings.values["build_s"] = sum(builds)
+    elif status == "ok":
+        findings.set_missing(["build_s"], "nothing was built: the recipe loads the voice's own files")
     findings.set_missing(_EXPECTED, f"the run ended as {status!r} during {findings.stage!r}")
 
 

@@ -76,7 +76,7 @@ class UpstreamDriver:
                 [normalized], seed=self._spec.seed, sampling=self._sampling, **common
             )
         else:
-            spoken = self._upstream.replay([normalized], codes[None], **common)
+            spoken = self._upstream.replay([normalized], [codes], **common)
         return take_of(spoken, replayed=codes is not None)
 
     def first_audio(self, text: str, codes: IntArray | None) -> FirstAudio:

@@ -1,0 +1,88 @@
+"""The figures of `bench self` as rich tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+
+Figures = dict[str, Any]
+_DASH = "—"
+
+
+def render(figures: Figures) -> Group:
+    """Steps, then targets."""
+    return Group(_steps(figures), _targets(figures))
+
+
+def _steps(figures: Figures) -> Table:
+    table = Table(
+        title=(
+            f"one decode step, voice {figures['voice']}, context {figures['context']}, core {figures['core']}, "
+            f"{figures['rounds']} interleaved rounds of {figures['steps']} steps; CPU ms of the network"
+        ),
+        title_justify="left",
+        header_style="bold",
+    )
+    for column in (
+        "recipe",
+        "ms",
+        "least ms",
+        "x upstream",
+        "with draw",
+        "roofline",
+        "load s",
+        "peak RSS MB",
+        "disk MB",
+    ):
+        table.add_column(column, justify="left" if column == "recipe" else "right")
+    for name, arm in figures["arms"].items():
+        if "network_cpu_s" not in arm:
+            table.add_row(name, f"[yellow]{arm['reason']}[/]", *[_DASH] * 7)
+            continue
+        table.add_row(
+            name,
+            _number(arm["network_cpu_s"], 1e3),
+            _number(arm["network_cpu_min_s"], 1e3),
+            _ratio(arm.get("speedup")),
+            _ratio(arm.get("speedup_with_draw")),
+            _share(arm),
+            _number(arm.get("load_s"), 1),
+            _number(arm.get("rss_peak_bytes"), 1e-6, 0),
+            _number(arm.get("size_on_disk_bytes"), 1e-6, 0),
+        )
+    return table
+
+
+def _targets(figures: Figures) -> Table:
+    table = Table(title="what was to be reached", title_justify="left", header_style="bold")
+    for column in ("", "target", "wanted", "reached"):
+        table.add_column(column)
+    marks = {True: "[green]met[/]", False: "[red]missed[/]", None: "[yellow]not measured[/]"}
+    for target in figures["targets"]:
+        table.add_row(marks[target["met"]], target["name"], target["wanted"], _significant(target["reached"]))
+    if reason := figures["nano"].get("reason"):
+        table.caption = f"small figures: {reason}"
+    return table
+
+
+def _number(value: float | None, scale: float, digits: int = 1) -> str:
+    return _DASH if value is None else f"{value * scale:.{digits}f}"
+
+
+def _significant(value: float | None) -> str:
+    return _DASH if value is None else f"{value:.3g}"
+
+
+def _ratio(speedup: Figures | None) -> str:
+    return (
+        _DASH if speedup is None else f"{speedup['value']:.2f} [{speedup['low']:.2f}, {speedup['high']:.2f}]"
+    )
+
+
+def _share(arm: Figures) -> str:
+    if arm["roofline_share"] is None:
+        return _DASH
+    mark = " impossible" if arm["roofline_impossible"] else ""
+    return f"{100 * arm['roofline_share']:.0f} %{mark}"
