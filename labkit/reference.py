@@ -37,8 +37,10 @@ _FORMAT = 1  # raise when the same key starts to mean something else
 class Text(Protocol):
     """A text and its id, such as a `CorpusText`."""
 
-    id: str
-    text: str
+    @property
+    def id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
 
 
 @dataclass(frozen=True)
