@@ -84,7 +84,7 @@ class TorchEngine:
         from labkit.engines.torch_stages import TorchGpt, TorchNetwork
 
         torch.set_num_threads(threads)
-        network = _load_network(stage, artifact.folder, audio_path)
+        network = _load_network(stage, artifact.folder, audio_path, precision)
         _lay_precision(network, precision, _KEPT_FLOAT32[stage])
         network = network.eval().requires_grad_(False).to(torch.device(device))
         if stage == "gpt":
@@ -96,11 +96,12 @@ def _device_kind(device: str) -> str:
     return device.split(":")[0]
 
 
-def _load_network(stage: StageName, folder: Path, audio_path: str) -> nn.Module:
+def _load_network(stage: StageName, folder: Path, audio_path: str, precision: str) -> nn.Module:
     from labkit.model import checkpoint
 
     if stage == "gpt":
-        gpt = checkpoint.load_gpt(folder)
+        # the column layout that speeds up float32 steps slows down narrower ones
+        gpt = checkpoint.load_gpt(folder, decoding_layout=precision == "fp32")
         del gpt.text_head  # the refine stage multiplies it on the host
         return gpt
     if stage == "vocoder":

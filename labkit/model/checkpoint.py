@@ -49,15 +49,18 @@ class Embeddings(NamedTuple):
     code: FloatArray
 
 
-def load_gpt(folder: Path, dtype: torch.dtype | None = None) -> Gpt:
-    """The GPT with its heads, ready for inference, in float32 unless `dtype` says otherwise."""
+def load_gpt(folder: Path, dtype: torch.dtype | None = None, *, decoding_layout: bool = True) -> Gpt:
+    """The GPT with its heads, ready for inference, in float32 unless `dtype` says otherwise.
+
+    `decoding_layout` applies to float32 alone; turn it off when the network is cast afterwards.
+    """
     import torch
 
     from labkit.model.gpt import Gpt
 
     asset, config = _open(folder)
-    narrow = dtype is not None and dtype != torch.float32
-    build = lambda: Gpt(config.gpt) if narrow else Gpt(config.gpt).lay_out_for_decoding()  # noqa: E731
+    by_column = decoding_layout and dtype in (None, torch.float32)
+    build = lambda: Gpt(config.gpt).lay_out_for_decoding() if by_column else Gpt(config.gpt)  # noqa: E731
     return _load(build, asset, lambda _: gpt_pieces(config.gpt), dtype)
 
 
