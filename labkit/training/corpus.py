@@ -63,6 +63,12 @@ def words_of(text: str) -> list[str]:
     return [word for word in (part.strip(",.") for part in text.split()) if word]
 
 
+def deal(texts: Sequence[str], speakers: Sequence[str]) -> list[tuple[str, str]]:
+    """Each text with its speaker: in turn, one further each round, so that a text list's own rhythm evens out."""
+    count = len(speakers)
+    return [(text, speakers[(i + i // count) % count]) for i, text in enumerate(texts)]
+
+
 def plan(
     voices: Sequence[str],
     per_voice: int,
@@ -79,7 +85,7 @@ def plan(
     """
     rng = random.Random(seed)
     banned = {tuple(words_of(text)) for text in (*test, *forbidden)}
-    items = [Item(i, voices[i % len(voices)], "test", text, 1.0) for i, text in enumerate(test)]
+    items = [Item(i, voice, "test", text, 1.0) for i, (text, voice) in enumerate(deal(test, voices))]
 
     def draw(lengths: Sequence[int]) -> tuple[str, ...]:
         while True:

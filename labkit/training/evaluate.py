@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit.spec import AudioPath, Recipe
-from labkit.training.corpus import DIGITS, Clip
+from labkit.training.corpus import DIGITS, Clip, deal
 from labkit.training.listen import Heard, Listener
 
 BATCH = 20
@@ -54,9 +54,8 @@ def arm_name(path: str, sampling: str, kind: str = "held-out") -> str:
 def lines_of(
     texts: Sequence[str], speakers: Sequence[str], sources: Mapping[tuple[str, str], Clip]
 ) -> list[Line]:
-    """Texts dealt out to the speakers in turn, as the corpus plan does; `sources` by (text, speaker)."""
-    dealt = [(text, speakers[i % len(speakers)]) for i, text in enumerate(texts)]
-    return [Line(t, s, sources[t, s].audio if (t, s) in sources else None) for t, s in dealt]
+    """Texts dealt out to the speakers as the corpus plan deals them; `sources` by (text, speaker)."""
+    return [Line(t, s, sources[t, s].audio if (t, s) in sources else None) for t, s in deal(texts, speakers)]
 
 
 def judge_source(lines: Iterable[Line], listen: Listener) -> list[Finding]:
