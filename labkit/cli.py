@@ -21,6 +21,7 @@ from rich.table import Table
 
 from labkit import __version__
 from labkit.errors import LabError
+from labkit.training.cli import app as train_app
 
 if TYPE_CHECKING:
     from labkit.results.schema import RunDocument
@@ -36,7 +37,6 @@ app = typer.Typer(
 voices_app = typer.Typer(help="List, inspect and make voices.", no_args_is_help=True)
 results_app = typer.Typer(help="Read the results store.", no_args_is_help=True)
 bench_app = typer.Typer(help="Benchmarks of the lab itself, measured side by side.", no_args_is_help=True)
-train_app = typer.Typer(help="Train a voice of ChatTTS's architecture from nothing.", no_args_is_help=True)
 for sub, name in (
     (voices_app, "voices"),
     (results_app, "results"),
@@ -286,9 +286,23 @@ def voices_show(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a voice: sizes, speakers, words, licence, files. Example: `labkit voices show nano`"""
-    from labkit.voices import describe_voice, resolve_voice
+    from labkit.voices import resolve_voice
 
-    facts = describe_voice(resolve_voice(name))
+    voice = resolve_voice(name)
+    size = sum(file.stat().st_size for file in voice.folder.rglob("*") if file.is_file())
+    facts = {
+        "folder": voice.folder,
+        "size_bytes": size,
+        "speakers": list(voice.speakers()),
+        "words": list(voice.domain_words) if voice.domain_words else "open text",
+        "for_quality": voice.for_quality,
+        "licence": voice.licence,
+        "weights_hash": voice.weights_hash,
+        "gpt": voice.config.gpt,
+        "decoder": voice.config.decoder,
+        "dvae": voice.config.dvae,
+        "vocoder": voice.config.vocoder,
+    }
     if as_json:
         _print_json(facts)
     else:

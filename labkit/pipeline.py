@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any, Self
 from labkit.artifacts import check_recipe, prepare
 from labkit.engines.base import (
     Artifact,
+    Availability,
+    Available,
     DecoderStage,
     GptStage,
     Stage,
+    Unavailable,
     VocoderStage,
     get_engine,
     require_available,
 )
-from labkit.errors import SpecError
+from labkit.errors import SpecError, UnavailableError
 from labkit.spec import AudioPath, Recipe, StageName
 
 if TYPE_CHECKING:
@@ -89,6 +92,18 @@ def check_runnable(recipe: Recipe, device: str) -> tuple[str, ...]:
     notes = [require_available(engine, device).note for engine in engines]
     check_recipe(recipe, device)
     return tuple(note for note in notes if note)
+
+
+def recipe_availability(recipe: Recipe, device: str) -> Availability:
+    """Whether this machine can run a recipe, pipelines included; SpecError for a recipe that nobody can run."""
+    if recipe.pipeline == "upstream":
+        from labkit.upstream.environment import availability
+
+        return availability(device)
+    try:
+        return Available("; ".join(check_runnable(recipe, device)))
+    except UnavailableError as error:
+        return Unavailable(error.reason, error.remedy)
 
 
 def open_pipeline(

@@ -75,16 +75,9 @@ def _check_texts(texts: tuple[JobText, ...], voice: Any, speaker: Any) -> None:
 
 def _availability(spec: RunSpec) -> tuple[UnavailableError | None, tuple[str, ...]]:
     """What this machine lacks for the recipe, and what is unverified; a recipe nobody can run is a SpecError."""
-    if spec.recipe.pipeline == "upstream":
-        from labkit.upstream.environment import availability
+    from labkit.pipeline import recipe_availability
 
-        answer = availability(spec.device)
-        if isinstance(answer, Unavailable):
-            return UnavailableError(answer.reason, answer.remedy), ()
-        return None, (answer.note,) if answer.note else ()
-    from labkit.pipeline import check_runnable
-
-    try:
-        return None, check_runnable(spec.recipe, spec.device)
-    except UnavailableError as error:
-        return error, ()
+    answer = recipe_availability(spec.recipe, spec.device)
+    if isinstance(answer, Unavailable):
+        return UnavailableError(answer.reason, answer.remedy), ()
+    return None, (answer.note,) if answer.note else ()
