@@ -144,7 +144,7 @@ class Generation:
             again = np.flatnonzero(ended & sampled)
             if len(again) == 0:
                 break
-            for i in again:
+            for i in again.tolist():
                 request = self.rows[i].request
                 self._noise[i] = RowNoise(request.seed, request.row, stream=attempt)
                 self.retried[i] = True

@@ -13,8 +13,8 @@ from time import perf_counter
 
 import numpy as np
 
-from labkit.engines.base import FloatArray, IntArray
-from labkit.errors import LabError, SpecError
+from labkit.engines.base import BoolArray, FloatArray, IntArray
+from labkit.errors import LabError, SpecError, TextError
 from labkit.model.sampling import REFINE_SAMPLING, RowNoise, draw, stack_noise
 from labkit.synthesis.request import Prepared, Stages, Timings, code_ids, pad_left
 from labkit.text.prompts import refine_prompt
@@ -35,10 +35,20 @@ def refine_rows(stages: Stages, rows: Sequence[Prepared], timings: Timings) -> l
     begun = perf_counter()
     texts = _rewrite(stages, [rows[i] for i in wanted])
     for i, (text, flags) in zip(wanted, texts, strict=True):
-        kept = text or rows[i].text
-        refined[i] = replace(rows[i], text=kept, ids=code_ids(voice, rows[i].request, kept), flags=flags)
+        refined[i] = _with_text(stages, rows[i], text, flags)
     timings.refine_s = perf_counter() - begun
     return refined
+
+
+def _with_text(stages: Stages, row: Prepared, text: str, flags: tuple[str, ...]) -> Prepared:
+    """The row with its new text; with its old one, flagged, when the new one is empty or leaves no room to speak."""
+    if not text:
+        return replace(row, flags=(*flags, "refine_empty"))
+    try:
+        ids = code_ids(stages.voice, row.request, text)
+    except TextError:
+        return replace(row, flags=(*flags, "refine_too_long"))
+    return replace(row, text=text, ids=ids, flags=flags)
 
 
 def _rewrite(stages: Stages, rows: Sequence[Prepared]) -> list[tuple[str, tuple[str, ...]]]:
@@ -48,18 +58,17 @@ def _rewrite(stages: Stages, rows: Sequence[Prepared]) -> list[tuple[str, tuple[
     prompts = [np.asarray(tokenizer.encode(refine_prompt(row.text)), dtype=np.int64) for row in rows]
     tokens, lengths, ended = _generate(stages, rows, prompts, end)
     first_dropped = tokenizer.token_id("[break_0]")
-    results = []
+    results: list[tuple[str, tuple[str, ...]]] = []
     for row_tokens, length, done in zip(tokens, lengths, ended, strict=True):
         kept = [int(t) for t in row_tokens[:length] if t < first_dropped]
         flags = () if done else ("refine_hit_max",)
-        text = tokenizer.decode(kept).strip()
-        results.append((text, flags if text else (*flags, "refine_empty")))
+        results.append((tokenizer.decode(kept).strip(), flags))
     return results
 
 
 def _generate(
     stages: Stages, rows: Sequence[Prepared], prompts: Sequence[IntArray], end: int
-) -> tuple[IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray, BoolArray]:
     """Sample text: tokens [B, T], lengths [B], whether each row ended by itself [B]."""
     from labkit.model.checkpoint import load_text_head
 

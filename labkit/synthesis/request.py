@@ -15,6 +15,7 @@ from labkit.engines.base import BoolArray, DecoderStage, FloatArray, GptStage, I
 from labkit.errors import SpecError
 from labkit.model.sampling import CODE_SAMPLING, SamplingParams
 from labkit.model.speaker import SpeakerEmbedding
+from labkit.spec import AudioPath
 from labkit.text.check import check_domain, check_length, check_normalized, check_raw
 from labkit.text.normalize import ALL_RULES, NormalizationReport, NormalizeOptions, normalize
 from labkit.text.prompts import DEFAULT_STYLE, code_prompt, is_style
@@ -33,7 +34,7 @@ class Stages(Protocol):
     decoder: DecoderStage
     vocoder: VocoderStage
     voice: Voice
-    audio_path: str
+    audio_path: AudioPath
 
 
 @dataclass(frozen=True)
