@@ -140,8 +140,7 @@ class UpstreamPipeline:
         for index, row in enumerate(codes):
             forced[: len(row), index] = row
         settings = {"max_new_token": steps, "min_new_token": 0}
-        forced = forced.reshape(steps, -1)
-        return self._speak(texts, speaker, style, audio_path, settings, {"codes": forced})
+        return self._speak(texts, speaker, style, audio_path, settings, {"codes": forced.reshape(steps, -1)})
 
     def memory(self) -> dict[str, int | None]:
         """Resident bytes of the worker now and at most; null where the system does not say."""
