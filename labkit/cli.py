@@ -65,9 +65,6 @@ def main() -> None:
     except LabError as error:
         notes.print(f"[bold red]error[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
         raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
-        notes.print("interrupted; what was recorded so far is kept")
-        raise SystemExit(130) from None
 
 
 @app.callback(invoke_without_command=True)
@@ -386,7 +383,11 @@ def bench_self_command(
 
 def _progress(quiet: bool) -> Callable[[str], None]:
     """One line per step: it reads the same in a terminal and in a log."""
-    return (lambda line: None) if quiet else (lambda line: notes.print(escape(line), highlight=False, soft_wrap=True))
+    return (
+        (lambda line: None)
+        if quiet
+        else (lambda line: notes.print(escape(line), highlight=False, soft_wrap=True))
+    )
 
 
 def _print_summary(

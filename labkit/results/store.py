@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from labkit.errors import StoreError
+from labkit.errors import StoreError, UserError
 from labkit.results.migrate import migrate
 from labkit.results.schema import RunDocument
 from labkit.spec import SweepSpec
@@ -119,11 +119,11 @@ class Store:
         return target
 
     def read(self, run_id: str) -> RunDocument:
-        """One run by its id; `StoreError` when it is not there or cannot be read."""
+        """One run by its id; `UserError` when it is not there, `StoreError` when it cannot be read."""
         path = self.runs_folder / f"{run_id}.json"
         if not path.exists():
-            raise StoreError(
-                f"run {run_id!r} is not in {self.runs_folder}; `labkit results` lists the runs there."
+            raise UserError(
+                f"run {run_id!r} is not in {self.runs_folder}; `labkit results list` lists the runs there."
             )
         return read_document(path)
 

@@ -16,7 +16,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.errors import StoreError
+from labkit.errors import StoreError, UserError
 from labkit.results import migrate
 from labkit.results.schema import Measures
 from labkit.results.store import (
@@ -89,7 +89,7 @@ def test_nan_in_free_fields_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_run_names_the_folder(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"'nope' is not in .*runs"):
+    with pytest.raises(UserError, match=r"'nope' is not in .*runs"):
         Store(tmp_path).read("nope")
 
 

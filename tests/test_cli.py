@@ -1,0 +1,113 @@
+"""The command line: help, exit codes, words for wrong requests, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from labkit import cli
+
+COMMANDS = [
+    ["say"], ["run"], ["sweep"], ["report"], ["compare"], ["recipes"], ["doctor"], ["bench", "self"],
+    ["voices", "list"], ["voices", "show"], ["voices", "random"], ["results", "list"], ["results", "show"],
+    ["train", "nano"],
+]  # fmt: skip
+
+
+def labkit(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run the command in this process and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["labkit", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_helps_with_an_example(command, monkeypatch, capsys) -> None:
+    assert labkit(*command, "--help", monkeypatch=monkeypatch) == 0
+    assert "Example" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["say", "one", "--recipe", "torch-fp23"], ["torch-fp23", "did you mean 'torch-fp32'"]),
+        (["say", "one", "--voice", "nanoo"], ["nanoo", "nano"]),
+        (["say", "one", "--speaker", "nobody"], ["nobody"]),
+        (["say", "one", "--audio-path", "both"], ["both", "hidden", "codes"]),
+        (["say", "one", "-o", "no/such/folder/x.wav"], ["no/such/folder"]),
+        (["say", "one", "-o", "x.mp7"], ["mp7"]),
+        (["say", ""], ["empty"]),
+        (["say", "?!…"], ["?!…"]),
+        (["say", "[uv_break]"], ["[uv_break]"]),
+        (["say", "one " * 5000], ["20000", "characters"]),
+        (["run", "torch-fp32", "--scenario", "doubles"], ["doubles", "replay"]),
+        (["run", "torch-fp32", "--corpus", "nanno-eval"], ["nanno-eval", "nano-eval"]),
+        (["run", "torch-fp32", "--device", "gpu7"], ["gpu7", "cuda"]),
+        (["run", "torch-fp32", "--recipes", "nowhere.yaml"], ["nowhere.yaml"]),
+        (["sweep", "nowhere.yaml"], ["nowhere.yaml"]),
+        (["voices", "show", "nanoo"], ["nanoo"]),
+        (["results", "show", "no-such-run"], ["no-such-run"]),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_a_wrong_request_is_worded_and_exits_2(arguments, words, monkeypatch, capsys, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert labkit(*arguments, monkeypatch=monkeypatch) == 2
+    shown = capsys.readouterr()
+    for word in words:
+        assert word in shown.err
+    assert "Traceback" not in shown.err
+    assert not list(tmp_path.rglob("*.wav"))
+
+
+def test_a_typo_in_a_sweep_names_file_line_and_key(monkeypatch, capsys, tmp_path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("name: x\nrecipe: [torch-fp32]\nscenarios: [replay]\n")
+    assert labkit("sweep", str(file), monkeypatch=monkeypatch) == 2
+    assert f"{file}, line 3: unknown key 'scenarios', did you mean 'scenario'" in capsys.readouterr().err
+
+
+def test_json_output_is_one_value_and_nothing_else(monkeypatch, capsys) -> None:
+    assert labkit("recipes", "--json", monkeypatch=monkeypatch) == 0
+    recipes = json.loads(capsys.readouterr().out)
+    assert recipes["torch-fp32"]["availability"] == {"note": ""}
+    assert recipes["ort-int8-dynamic"]["gpt"]["precision"] == "int8-dynamic"
+
+
+def test_an_empty_store_is_an_empty_table(monkeypatch, capsys, tmp_path) -> None:
+    assert labkit("results", "list", "--results", str(tmp_path), "--json", monkeypatch=monkeypatch) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_say_writes_audio_and_times(monkeypatch, capsys, tmp_path) -> None:
+    out = tmp_path / "out.wav"
+    assert labkit("say", "three one four", "-o", str(out), "--json", monkeypatch=monkeypatch) == 0
+    spoken = json.loads(capsys.readouterr().out)
+    assert out.stat().st_size > 10_000
+    assert spoken["rtf"] == pytest.approx(spoken["latency_s"] / spoken["audio_s"])
+
+
+def test_words_outside_the_domain_are_named_and_spoken_anyway(monkeypatch, capsys, tmp_path) -> None:
+    out = tmp_path / "out.wav"
+    assert labkit("say", "one zebra two", "-o", str(out), monkeypatch=monkeypatch) == 0
+    assert "zebra" in capsys.readouterr().err
+    assert out.is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_exits_130(tmp_path: Path) -> None:
+    code = "import time, labkit.cli as c; c.app.command('wait')(lambda: time.sleep(60)); c.main()"
+    child = subprocess.Popen([sys.executable, "-c", code, "wait"], cwd=tmp_path, stderr=subprocess.PIPE)
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    _, shown = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert b"Traceback" not in shown
