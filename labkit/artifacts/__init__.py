@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,11 @@ def prepare(
     }
 
 
+def making_command() -> list[str]:
+    """The command line of the making process."""
+    return [sys.executable, "-m", "labkit.artifacts"]
+
+
 def _own(plan: Plan, voice: Voice, audio_path: str) -> Artifact:
     files = voice_files(plan.stage, audio_path)
     return Artifact(
@@ -108,15 +114,15 @@ def _make_in_child(
         "cache": str(store.root.parent),
         "stages": [{"stage": plan.stage, "choice": plan.choice.model_dump(mode="json")} for plan in plans],
     }
-    command = [sys.executable, "-m", "labkit.artifacts"]
     child = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
+        making_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
     )
     assert child.stdin is not None and child.stdout is not None
     failure: dict[str, str] = {}
     try:
-        child.stdin.write(json.dumps(request))
-        child.stdin.close()
+        with suppress(BrokenPipeError):  # a child that ended at once is reported below
+            child.stdin.write(json.dumps(request))
+            child.stdin.close()
         for line in child.stdout:
             message: dict[str, Any] = json.loads(line)
             if "failure" in message:

@@ -47,7 +47,7 @@ class ArtifactFolder:
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             problem = _first_problem(folder, manifest["files"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             return None, f"its {MANIFEST} is unreadable ({error})"
         return (None, problem) if problem else (manifest, "")
 
