@@ -6,6 +6,7 @@ mean is the business of `steps`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -76,7 +77,8 @@ class WorkerProcess:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._log):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(BrokenPipeError):  # of a request that a dead worker never read
+                    pipe.close()
 
     def __enter__(self) -> Self:
         return self
@@ -88,12 +90,12 @@ class WorkerProcess:
 class LabArm:
     """A recipe of the lab."""
 
-    def __init__(self, recipe: Recipe, voice: Voice, core: int) -> None:
+    def __init__(self, recipe: Recipe, voice: str, core: int) -> None:
         self.name = recipe.name
         self._recipe = json.dumps(
             {recipe.name: recipe.model_dump(mode="json", exclude={"name"}, exclude_unset=True)}
         )
-        self._voice = voice.name
+        self._voice = voice
         self._worker = WorkerProcess(core)
 
     def load(self) -> dict[str, Any]:
@@ -156,4 +158,4 @@ def open_arm(recipe: Recipe, voice: Voice, core: int) -> Arm:
         return UpstreamArm(voice, core)
     if recipe.pipeline:
         raise UnavailableError(f"pipeline {recipe.pipeline!r} has no bench.", "Leave it out.")
-    return LabArm(recipe, voice, core)
+    return LabArm(recipe, str(voice.folder), core)
