@@ -20,13 +20,15 @@ def train_nano(
     resume: bool = False,
     smoke: bool = False,
     voice: Path | None = None,
+    card: Path | None = None,
     say: Callable[[str], None] = print,
 ) -> None:
     """Run stages of the nano recipe in order in the work folder `out`.
 
     `resume` continues a stage from its last checkpoint; without it a stage starts over (speech on disk is kept).
     `smoke` runs the same code for a few steps on synthetic tones, without teacher or recognizers. `voice` is the
-    folder that `evaluate` judges, by default the packed one. Raises `UserError` for an unknown stage or a missing
+    folder that `evaluate` judges, by default the packed one; `card` is the markdown card whose figures it then
+    rewrites. Raises `UserError` for an unknown stage or a missing
     predecessor.
     """
     from labkit.errors import UserError
@@ -43,6 +45,6 @@ def train_nano(
         if stage not in stages or (smoke and stage == "evaluate"):
             continue
         if stage == "evaluate":
-            training.evaluate(voice)
+            training.evaluate(voice, card)
         else:
             getattr(training, stage)()

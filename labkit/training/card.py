@@ -12,8 +12,10 @@ from pathlib import Path
 from labkit.errors import UserError
 from labkit.training.evaluate import Finding, by_speaker, figures
 
-BEGIN, END = "<!-- figures: written by `labkit train nano --evaluate --card` -->", "<!-- end of figures -->"
+BEGIN = "<!-- figures: written by `labkit train nano --evaluate --card CARD.md` -->"
+END = "<!-- end of figures -->"
 CURVES = (("dvae", "l1"), ("vocoder", "mel"), ("gpt", "ce0"), ("decoder", "l1"))
+LOSS_NAMES = {"l1": "log-mel L1", "mel": "log-mel L1", "ce0": "cross-entropy, first codes"}
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -59,21 +61,25 @@ def read_log(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def draw_curves(work: Path, target: Path) -> None:
-    """Training and validation loss of every network as one PNG."""
+def draw_curves(work: Path, target: Path) -> bool:
+    """Training and held-out loss of every network as one PNG. False when the work folder has no logs: nothing drawn."""
+    logs = [(stage, key, work / stage / "log.jsonl") for stage, key in CURVES]
+    if not all(path.exists() for _, _, path in logs):
+        return False
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, len(CURVES), figsize=(12, 2.6), layout="constrained")
-    for axis, (stage, key) in zip(axes, CURVES, strict=True):
-        log = read_log(work / stage / "log.jsonl")
+    for axis, (stage, key, path) in zip(axes, logs, strict=True):
+        log = read_log(path)
         axis.plot([r["step"] for r in log], [r[key] for r in log], lw=1, label="training")
         valid = [(r["step"], r[f"valid_{key}"]) for r in log if f"valid_{key}" in r]
         axis.plot(*zip(*valid, strict=True), lw=1.5, label="held out")
-        axis.set(title=f"{stage}: {key}", xlabel="step", yscale="log")
+        axis.set(title=f"{stage}: {LOSS_NAMES[key]}", xlabel="step", yscale="log")
         axis.grid(alpha=0.3)
     axes[0].legend(frameon=False)
     figure.savefig(target, dpi=80)
     pyplot.close(figure)
+    return True

@@ -31,6 +31,7 @@ def nano(
     voice: Annotated[
         Path | None, typer.Option(help="Voice folder to judge (default: the packed one).")
     ] = None,
+    card: Annotated[Path | None, typer.Option(help="Card whose figures the evaluation rewrites.")] = None,
     out: Annotated[Path, typer.Option(help="Work folder: speech, checkpoints, logs.")] = WORK_FOLDER,
     calib: Annotated[Path, typer.Option(help="Folder with the held-out texts.")] = Path("calib"),
 ) -> None:
@@ -41,6 +42,6 @@ def nano(
     console = Console()
     stages = ["evaluate"] if evaluate else stage or list(STAGES)
     train_nano(
-        stages=stages, out=out, calib=calib, resume=resume, smoke=smoke, voice=voice,
+        stages=stages, out=out, calib=calib, resume=resume, smoke=smoke, voice=voice, card=card,
         say=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )  # fmt: skip

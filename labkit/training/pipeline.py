@@ -6,6 +6,7 @@ voice. Any stage can be run by itself once its predecessors are there; a stage t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,15 +17,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from labkit.errors import UserError
+from labkit.errors import UnavailableError, UserError
 from labkit.model.dvae import Decoder, Dvae
 from labkit.model.gpt import Gpt
 from labkit.model.vocoder import Vocoder
 from labkit.training import corpus
 from labkit.training.align import align_corpus, spread_evenly
+from labkit.training.augment import Aligned, variants
 from labkit.training.codes import Utterance, encode
 from labkit.training.corpus import Clip
-from labkit.training.data import Speak, generate
+from labkit.training.data import SHARD_ITEMS, Speak, generate
 from labkit.training.decoder import train_decoder
 from labkit.training.dvae import mel_of, train_dvae
 from labkit.training.gpt import speaker_vectors, train_gpt
@@ -72,9 +74,7 @@ class NanoTraining:
 
     def data(self, worker: int = 0, workers: int = 1) -> None:
         """Speak the corpus. Several workers may share the shards."""
-        generate(
-            self.items, self.folder / "data", self._speak(), worker=worker, workers=workers, log=self.say
-        )
+        generate(self.items, self.folder / "data", self._speak, worker=worker, workers=workers, log=self.say)
 
     def dvae(self) -> None:
         recipe = self.recipe
@@ -121,27 +121,33 @@ class NanoTraining:
         )  # fmt: skip
         self.say(f"pack: {self.folder / 'asset'}, {size / 1e6:.2f} MB")
 
-    def evaluate(self, voice: Path | None = None) -> None:
-        """Judge a voice folder on the held-out texts; findings to `evaluation.json`, figures to the screen."""
-        from labkit.training.card import figure_table
+    def evaluate(self, voice: Path | None = None, card: Path | None = None) -> None:
+        """Judge a voice folder on the held-out texts: findings to `evaluation.json`, figures to screen and card."""
+        from labkit.training.card import draw_curves, figure_table, write_figures
         from labkit.training.evaluate import evaluate
 
-        data = self.recipe.data
-        names = dict(zip(data.voices, data.speakers, strict=True))
-        spoken = {
-            (clip.item.text, names[clip.item.voice]): clip
-            for clip in corpus.read_corpus(self.folder / "data", "test")
-        }
-        if not spoken:
-            self.say("evaluate: no source speech in the work folder; run the stage 'data' to compare with it")
         findings = evaluate(
             voice or self.folder / "asset",
             self.held_out.test,
-            spoken,
+            self._source_speech(),
             self.folder / "evaluation.json",
             say=self.say,
         )
         self.say(figure_table(findings))
+        if card is not None:
+            write_figures(card, findings)
+            draw_curves(self.folder, card.with_name("curves.png"))
+
+    def _source_speech(self) -> dict[tuple[str, str], Clip]:
+        """The held-out texts as the teacher says them, by (text, speaker); spoken now unless they are on disk."""
+        data, folder = self.recipe.data, self.folder / "data"
+        shards = math.ceil(len(self.held_out.test) / SHARD_ITEMS)
+        try:
+            generate(self.items[: shards * SHARD_ITEMS], folder, self._speak, log=self.say)
+        except UnavailableError as error:
+            self.say(f"evaluate: no source speech to compare with. {error}")
+        names = dict(zip(data.voices, data.speakers, strict=True))
+        return {(c.item.text, names[c.item.voice]): c for c in corpus.read_corpus(folder, "test")}
 
     # ------------------------------------------------------------------ what the stages share
 
@@ -176,10 +182,14 @@ class NanoTraining:
         unspeakable = {tuple(c.item.words) for c in valid}
         unspeakable |= {tuple(corpus.words_of(t)) for t in (*self.held_out.test, *self.held_out.forbidden)}
         spliced = splice(natural, boundaries, unspeakable, data.spliced, data.splice_seed)
+
+        def aligned(clips: list[Clip]) -> list[Aligned]:
+            return [(clip, boundaries.get(clip.item.index)) for clip in clips]
+
         return (
-            encode(dvae, [(clip, boundaries.get(clip.item.index)) for clip in natural]),
-            encode(dvae, spliced),
-            encode(dvae, [(clip, boundaries.get(clip.item.index)) for clip in valid]),
+            encode(dvae, variants(aligned(natural), data.copies, data.splice_seed)),
+            encode(dvae, variants(spliced, 1, data.splice_seed)),
+            encode(dvae, aligned(valid)),
         )
 
     def trained_dvae(self) -> Dvae:
@@ -200,7 +210,12 @@ class NanoTraining:
             raise UserError(f"{path} is missing; run the stage {key!r} first.")
         return load_module(path, key, module)
 
-    def _speak(self) -> Speak:
+    def _speak(self, text: str, voice: str, tempo: float) -> np.ndarray:
+        """Have the teacher speak; it is loaded when it is first asked."""
+        return self._teacher(text, voice, tempo)
+
+    @cached_property
+    def _teacher(self) -> Speak:
         if self.recipe.teacher == "tones":
             from labkit.training.tones import Tones
 

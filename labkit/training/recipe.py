@@ -28,6 +28,7 @@ class DataStage:
     seed: int = 20
     spliced: int = 4000
     splice_seed: int = 21
+    copies: int = 6  # of each natural clip, with its frames falling elsewhere
     speaker_seed: int = 7
 
 
@@ -57,7 +58,7 @@ def _short(stage: Any, **changes: Any) -> Any:
 
 SMOKE_RECIPE = Recipe(
     config=NANO_RECIPE.config,
-    data=DataStage(per_voice=12, valid=4, spliced=8),
+    data=DataStage(per_voice=12, valid=4, spliced=8, copies=2),
     dvae=_short(DvaeStage(), frames=32),
     vocoder=_short(VocoderStage(), frames=24),
     gpt=_short(GptStage()),

@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.training import corpus
-from labkit.training.corpus import Clip, Item, defect, level, pad_to_steps, plan, read_shard, trim, words_of, write_shard
+from labkit.training.corpus import (
+    Clip,
+    Item,
+    defect,
+    level,
+    pad_to_steps,
+    plan,
+    read_shard,
+    trim,
+    words_of,
+    write_shard,
+)
 
 TEST = ["zero seven eight", "eight five nine eight"]
 FORBIDDEN = ["one two", "three, one four."]

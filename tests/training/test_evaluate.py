@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.errors import UserError
-from labkit.training.card import BEGIN, END, figure_table, speaker_table, write_figures
+from labkit.training.card import BEGIN, CURVES, END, draw_curves, figure_table, speaker_table, write_figures
 from labkit.training.corpus import Clip, Item
 from labkit.training.evaluate import (
     SOURCE,
@@ -39,8 +41,12 @@ def test_edit_distance_is_a_distance(a: list[str], b: list[str]) -> None:
 
 
 def test_edit_distance_counts_each_kind_of_error_once() -> None:
-    said = "one two three".split()
-    assert [edit_distance(said, h.split()) for h in ("one three", "one two two three", "one six three")] == [1, 1, 1]
+    said = ["one", "two", "three"]
+    assert [edit_distance(said, h.split()) for h in ("one three", "one two two three", "one six three")] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_word_error_rate_pools_words_and_its_interval_holds_it() -> None:
@@ -88,6 +94,16 @@ def test_a_card_without_marks_is_refused(tmp_path) -> None:
     (tmp_path / "CARD.md").write_text("# Card\n")
     with pytest.raises(UserError, match="marks"):
         write_figures(tmp_path / "CARD.md", [finding("x", "a", 0)])
+
+
+def test_curves_need_logs_and_then_are_drawn(tmp_path) -> None:
+    assert not draw_curves(tmp_path, tmp_path / "c.png")
+    for stage, key in CURVES:
+        (tmp_path / stage).mkdir()
+        lines = [{"step": n, key: 1.0 / n, f"valid_{key}": 2.0 / n} for n in (1, 2, 3)]
+        (tmp_path / stage / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert draw_curves(tmp_path, tmp_path / "c.png")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_summary_is_one_line() -> None:

@@ -46,7 +46,9 @@ def test_a_killed_run_resumes_to_the_same_weights_and_the_same_log_steps(tmp_pat
     resumed = fresh()
     run(tmp_path / "broken", resumed, resume=True)
     assert torch.equal(whole["m"].weight, resumed["m"].weight)
-    steps = [json.loads(line)["step"] for line in (tmp_path / "broken" / "log.jsonl").read_text().splitlines()]
+    steps = [
+        json.loads(line)["step"] for line in (tmp_path / "broken" / "log.jsonl").read_text().splitlines()
+    ]
     assert steps == [5, 10, 15, 20]
 
 

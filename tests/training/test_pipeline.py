@@ -18,7 +18,9 @@ def work(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("nano")
     calib = folder / "calib"
     calib.mkdir()
-    (calib / "nano-heldout.txt").write_text("# comment\none two three\n\nfour four\nfive six one\nnine zero\n")
+    (calib / "nano-heldout.txt").write_text(
+        "# comment\none two three\n\nfour four\nfive six one\nnine zero\n"
+    )
     (calib / "nano-eval.txt").write_text("six six\n")
     train_nano(out=folder / "work", calib=calib, smoke=True, say=lambda _: None)
     return folder
@@ -51,7 +53,12 @@ def test_a_finished_stage_resumed_changes_nothing(work: Path) -> None:
     checkpoint = work / "work" / "decoder" / "last.pt"
     before = checkpoint.read_bytes()
     train_nano(
-        stages=["data", "decoder"], out=work / "work", calib=work / "calib", smoke=True, resume=True, say=lambda _: None
+        stages=["data", "decoder"],
+        out=work / "work",
+        calib=work / "calib",
+        smoke=True,
+        resume=True,
+        say=lambda _: None,
     )
     assert checkpoint.read_bytes() == before
 
