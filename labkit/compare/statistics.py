@@ -1,6 +1,7 @@
 """Statistics of paired changes: pure functions on arrays, one change per item.
 
-It knows numbers only. All randomness is seeded, so a table printed twice is the same table.
+It knows numbers only. All randomness is seeded, so a table printed twice is the same table. Distributions come from
+`scipy.special`: the same functions as in `scipy.stats`, loaded in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ class Interval(NamedTuple):
 
 def t_interval(deltas: Array, confidence: float) -> Interval:
     """Two-sided Student interval of the mean of deltas [N], N >= 2; a point when all deltas are equal."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     mean, error = float(deltas.mean()), _standard_error(deltas)
-    reach = float(t.ppf((1 + confidence) / 2, deltas.size - 1)) * error
+    reach = float(stdtrit(deltas.size - 1, (1 + confidence) / 2)) * error
     return Interval(mean - reach, mean + reach)
 
 
 def t_p_value(deltas: Array) -> float:
     """Two-sided p of "the mean of deltas [N] is zero", N >= 2; 0 or 1 when all deltas are equal."""
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     mean, error = float(deltas.mean()), _standard_error(deltas)
     if error == 0:
         return 1.0 if mean == 0 else 0.0
-    return float(2 * t.sf(abs(mean / error), deltas.size - 1))
+    return float(2 * stdtr(deltas.size - 1, -abs(mean / error)))
 
 
 def sign_flip_p_value(deltas: Array, *, draws: int = 20_000, seed: int = 0) -> float:
@@ -64,11 +65,11 @@ def bootstrap_interval(deltas: Array, confidence: float, *, draws: int = 2_000, 
     The plain percentile interval is too narrow for few items; its levels are widened so that for normal data it
     agrees with Student's (Hesterberg, What Teachers Should Know About the Bootstrap, 2015, section 5.1).
     """
-    from scipy.stats import norm, t
+    from scipy.special import ndtr, stdtrit
 
     count = deltas.size
-    spread = math.sqrt(count / (count - 1)) * float(t.ppf((1 + confidence) / 2, count - 1))
-    level = 100 * float(norm.cdf(-spread))
+    spread = math.sqrt(count / (count - 1)) * float(stdtrit(count - 1, (1 + confidence) / 2))
+    level = 100 * float(ndtr(-spread))
     picks = np.random.default_rng(seed).integers(0, count, (draws, count))
     low, high = np.percentile(deltas[picks].mean(1), [level, 100 - level])
     return Interval(float(low), float(high))
