@@ -8,31 +8,17 @@ import pytest
 
 from labkit import pipeline
 from labkit.errors import InvalidAudioError
-from labkit.model.config import ConvStackConfig, DvaeConfig, GptConfig, VocoderConfig, VoiceConfig
 from labkit.reference import RANDOM_STEPS, ReferenceClip, reference
 from labkit.text.corpus import CorpusText
-from labkit.voices import Voice, make_random_voice, open_voice
+from labkit.voices import Voice
 
-CONFIG = VoiceConfig(
-    gpt=GptConfig(hidden=16, intermediate=24, heads=2, layers=1, positions=128, num_text_tokens=300),
-    decoder=ConvStackConfig(8, 8, 8, 1, 8),
-    dvae=DvaeConfig(
-        dim=8, encoder=ConvStackConfig(8, 16, 8, 1, 8), decoder=ConvStackConfig(8, 8, 8, 1, 8), vq_dim=16
-    ),
-    vocoder=VocoderConfig(dim=8, intermediate=8, layers=1),
-)
 TEXTS = [CorpusText("a", "one two"), CorpusText("b", "three")]
 
 
-@pytest.fixture(scope="module")
-def random_voice(tmp_path_factory: pytest.TempPathFactory) -> Voice:
-    return open_voice(make_random_voice(tmp_path_factory.mktemp("voice"), CONFIG))
-
-
 @pytest.fixture
-def voice(random_voice: Voice) -> Voice:
+def voice(tiny_voice: Voice) -> Voice:
     """The same weights, declared worth listening to."""
-    return dataclasses.replace(random_voice, card=dataclasses.replace(random_voice.card, for_quality=True))
+    return dataclasses.replace(tiny_voice, card=dataclasses.replace(tiny_voice.card, for_quality=True))
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +39,16 @@ def _same(a: ReferenceClip, b: ReferenceClip) -> bool:
     return (a.id, a.text, a.ended) == (b.id, b.text, b.ended) and all(np.array_equal(x, y) for x, y in arrays)
 
 
-def test_references_are_made_once(voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_are_made_once(voice: Voice, tiny_voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     made = reference(voice, TEXTS, max_steps=6, progress=lines.append)
     assert [clip.id for clip in made] == ["a", "b"] and len(lines) == 2
     for clip in made:
-        assert clip.codes.shape == (6, 4) and clip.hidden is not None and clip.hidden.shape == (6, 16)
+        assert (
+            clip.codes.shape == (6, 4)
+            and clip.hidden is not None
+            and clip.hidden.shape == (6, tiny_voice.config.gpt.hidden)
+        )
         assert clip.audio is not None and clip.audio.shape == (512 * 6 - 256,) and not clip.ended
     _forbid_speaking(monkeypatch)
     assert all(map(_same, made, reference(voice, TEXTS, max_steps=6)))
@@ -86,12 +76,12 @@ def test_only_missing_and_damaged_clips_are_made_again(voice: Voice, cache: Path
 
 
 def test_a_random_voice_gets_random_codes_of_a_fixed_length_and_no_audio(
-    random_voice: Voice, monkeypatch: pytest.MonkeyPatch
+    tiny_voice: Voice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _forbid_speaking(monkeypatch)
-    first = reference(random_voice, TEXTS, seed=2)
-    again = reference(random_voice, TEXTS, seed=2)
-    other = reference(random_voice, TEXTS, seed=3)
+    first = reference(tiny_voice, TEXTS, seed=2)
+    again = reference(tiny_voice, TEXTS, seed=2)
+    other = reference(tiny_voice, TEXTS, seed=3)
     assert all(np.array_equal(a.codes, b.codes) for a, b in zip(first, again, strict=True))
     assert not np.array_equal(first[0].codes, other[0].codes) and not np.array_equal(
         first[0].codes, first[1].codes
@@ -99,7 +89,7 @@ def test_a_random_voice_gets_random_codes_of_a_fixed_length_and_no_audio(
     for clip in first:
         assert clip.codes.shape == (RANDOM_STEPS, 4) and 0 <= clip.codes.min() <= clip.codes.max() < 625
         assert clip.hidden is None and clip.audio is None
-    assert len(reference(random_voice, TEXTS, max_steps=9)[0].codes) == 9
+    assert len(reference(tiny_voice, TEXTS, max_steps=9)[0].codes) == 9
 
 
 def test_a_reference_that_says_nothing_is_an_error(voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:

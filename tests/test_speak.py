@@ -14,23 +14,13 @@ from rich.console import Console
 
 from labkit import pipeline
 from labkit.errors import InvalidAudioError, LabError, SpeakerError, SpecError, TextError, UserError
-from labkit.model.config import ConvStackConfig, DvaeConfig, GptConfig, VocoderConfig, VoiceConfig
 from labkit.speak import say
-from labkit.voices import make_random_voice
-
-CONFIG = VoiceConfig(
-    gpt=GptConfig(hidden=16, intermediate=24, heads=2, layers=1, positions=128, num_text_tokens=300),
-    decoder=ConvStackConfig(8, 8, 8, 1, 8),
-    dvae=DvaeConfig(
-        dim=8, encoder=ConvStackConfig(8, 16, 8, 1, 8), decoder=ConvStackConfig(8, 8, 8, 1, 8), vq_dim=16
-    ),
-    vocoder=VocoderConfig(dim=8, intermediate=8, layers=1),
-)
+from labkit.voices import Voice
 
 
-@pytest.fixture(scope="module")
-def voice(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_random_voice(tmp_path_factory.mktemp("voice"), CONFIG))
+@pytest.fixture
+def voice(tiny_voice: Voice) -> str:
+    return str(tiny_voice.folder)
 
 
 @pytest.fixture(autouse=True)

@@ -15,11 +15,6 @@ from labkit.engines.base import StepOutput
 from labkit.errors import LabError, SpecError, TextError
 from labkit.model.config import (
     AudioConfig,
-    ConvStackConfig,
-    DvaeConfig,
-    GptConfig,
-    VocoderConfig,
-    VoiceConfig,
 )
 from labkit.model.sampling import SamplingParams
 from labkit.spec import Recipe
@@ -27,25 +22,12 @@ from labkit.synthesis import Request, prepare, speak, stream
 from labkit.synthesis.render import Reach
 from labkit.text.check import DomainWarning
 from labkit.text.numbers import DIGITS
-from labkit.voices import Voice, make_random_voice, open_voice
-
-CONFIG = VoiceConfig(
-    gpt=GptConfig(hidden=32, intermediate=48, heads=2, layers=2, positions=256, num_text_tokens=300),
-    decoder=ConvStackConfig(16, 16, 24, 2, 8),
-    dvae=DvaeConfig(
-        dim=16,
-        encoder=ConvStackConfig(16, 32, 16, 1, 8),
-        decoder=ConvStackConfig(16, 16, 16, 1, 8),
-        vq_dim=32,
-    ),
-    vocoder=VocoderConfig(dim=16, intermediate=24, layers=2),
-)
-END = CONFIG.gpt.end_code
+from labkit.voices import Voice
 
 
 @pytest.fixture(scope="module")
-def voice(tmp_path_factory: pytest.TempPathFactory) -> Voice:
-    return open_voice(make_random_voice(tmp_path_factory.mktemp("voice"), CONFIG, seed=3))
+def voice(tiny_voice: Voice) -> Voice:
+    return tiny_voice
 
 
 @pytest.fixture(scope="module", params=["hidden", "codes"])
@@ -71,7 +53,7 @@ class ScriptedGpt:
     def __init__(self, ends: list[int | None], undecided: tuple[int, ...] = (), broken_at: int | None = None):
         self.ends, self.undecided, self.broken_at = ends, undecided, broken_at
         self.fed: list[np.ndarray] = []
-        self.capacity = 0
+        self.capacity = self.width = 0
 
     def reset(self, batch: int, capacity: int) -> None:
         self.fed, self.capacity = [], capacity
@@ -90,15 +72,16 @@ class ScriptedGpt:
         logits[:, :, 7 + step % 3] = 10.0
         for row, end in enumerate(self.ends):
             if end is not None and step >= end:
-                logits[row, step % 4, END] = 30.0
+                logits[row, step % 4, 625] = 30.0
             if row in self.undecided and step == 0:
-                logits[row, 2, END] = 10.0
+                logits[row, 2, 625] = 10.0
         if self.broken_at == step:
             logits[-1, 0, 0] = np.nan
-        return StepOutput(logits, np.full((batch, CONFIG.gpt.hidden), step, np.float32))
+        return StepOutput(logits, np.full((batch, self.width), step, np.float32))
 
 
 def _scripted(voice: Voice, gpt: ScriptedGpt) -> Any:
+    gpt.width = voice.config.gpt.hidden
     return SimpleNamespace(
         gpt=gpt,
         decoder=lambda features: np.repeat(features[:, :, :1], 2, 1).repeat(100, 2).transpose(0, 2, 1),
@@ -160,7 +143,7 @@ def test_streaming_says_the_same_as_speaking(hidden_stages: Any, voice: Voice) -
 
 
 def test_the_first_chunk_comes_as_soon_as_its_audio_is_final(hidden_stages: Any, voice: Voice) -> None:
-    reach = Reach.of(CONFIG, "hidden")
+    reach = Reach.of(voice.config, "hidden")
     chunk = next(stream(hidden_stages, _requests(voice, 1)[0], first_chunk_steps=3, max_steps=100))
     assert chunk.steps == 3 + reach.lookahead_steps
     assert 3 * 512 <= len(chunk.audio) < 4 * 512
@@ -188,8 +171,8 @@ def test_reach_is_exactly_how_far_the_networks_look(voice: Voice) -> None:
 
     steps, middle = 60, 60  # mel frames 2 * steps; the frame under test
     for audio_path, network in (("hidden", load_decoder(voice.folder)), ("codes", load_dvae(voice.folder))):
-        reach = Reach.of(CONFIG, audio_path)
-        width = CONFIG.gpt.hidden
+        reach = Reach.of(voice.config, audio_path)
+        width = voice.config.dvae.vq_dim if audio_path == "codes" else voice.config.gpt.hidden
         features = torch.randn(1, width, steps, requires_grad=True)
         network.decode_features(features)[0, :, middle].sum().backward()
         halves = features.grad[0].unflatten(0, (2, -1)).abs().sum(1)  # [2, steps]
@@ -250,8 +233,8 @@ def test_limits_are_flagged_row_by_row(voice: Voice) -> None:
 def test_speech_stops_where_the_voice_has_no_more_positions(voice: Voice) -> None:
     gpt = ScriptedGpt([None])
     (said,) = speak(_scripted(voice, gpt), [Request("one")])
-    assert gpt.capacity == CONFIG.gpt.positions and said.flags == ("hit_max",)
-    assert len(said.codes) == CONFIG.gpt.positions - gpt.prompt[0].shape[1]
+    assert gpt.capacity == voice.config.gpt.positions and said.flags == ("hit_max",)
+    assert len(said.codes) == voice.config.gpt.positions - gpt.prompt[0].shape[1]
 
 
 @pytest.mark.parametrize("step", [0, 2])
@@ -375,9 +358,9 @@ class ScriptedText(ScriptedGpt):
 @pytest.mark.parametrize(
     ("script", "text", "flags"),
     [
-        (["two", "[uv_break]", "one", "[break_1]", "[speed_2]", "[Ebreak]"], "two [uv_break] one", ()),
+        (["b", "[uv_break]", "a", "[break_1]", "[speed_2]", "[Ebreak]"], "b [uv_break] a", ()),
         (["[break_0]", "[Ebreak]"], "three", ("refine_empty",)),
-        (["two"], "three", ("refine_hit_max", "refine_too_long")),
+        (["b"], "three", ("refine_hit_max", "refine_too_long")),
     ],
 )
 def test_refining_rewrites_the_text_first(
@@ -406,9 +389,12 @@ def test_a_voice_of_few_words_has_no_refine_stage(hidden_stages: Any, voice: Voi
         speak(stages, [Request("one", refine=True)])  # type: ignore[arg-type]
 
 
-def test_audio_config_matches_the_renderer() -> None:
+def test_audio_config_matches_the_renderer(voice: Voice) -> None:
     audio = AudioConfig()
-    assert audio.samples_per_step == 512 and Reach.of(CONFIG, "hidden").overlap * audio.hop * 2 == audio.n_fft
+    assert (
+        audio.samples_per_step == 512
+        and Reach.of(voice.config, "hidden").overlap * audio.hop * 2 == audio.n_fft
+    )
 
 
 def test_speaking_needs_no_torch() -> None:
