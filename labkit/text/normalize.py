@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from labkit.errors import SpecError
+from labkit.text.language import Context, NumberReading, detect_language, first_language
 from labkit.text.numbers import DIGITS, Language
-from labkit.text.rules import RULE_NAMES, RULES, Context, NumberReading, detect_language, first_language
+from labkit.text.rules import RULE_NAMES, RULES
 
 _MAX_PASSES = 8
 

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.errors import SpecError
+from labkit.text.language import detect_language
 from labkit.text.normalize import NormalizeOptions, normalize
 from labkit.text.numbers import DIGITS
-from labkit.text.rules import RULE_NAMES, RULES, detect_language
+from labkit.text.rules import RULE_NAMES, RULES
 from labkit.text.symbols import CONTROL_TOKEN, PROMPT_TOKENS
 
 TOKENS = ("[uv_break]", "[laugh]", "[lbreak]", "[speed_5]", "[oral_2]", "[laugh_0]", "[break_6]")
