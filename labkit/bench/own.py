@@ -72,7 +72,7 @@ def _small(voice: str | None, tell: Callable[[str], None]) -> Figures:
         nano |= {name: value for name, value in say_cold(voice).items() if name.startswith("cold_")}
         warm = warm_rtf(voice, find_recipe("torch-fp32", default_recipes()))
         nano |= {f"warm_{name}": value for name, value in warm.items()}
-        figures["harness"] = harness_overhead(warm["latency_s"])
+        figures["harness"] = harness_overhead(voice, warm["cpu_s"])
     except LabError as error:
         nano["reason"] = str(error)
     return figures

@@ -14,13 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from labkit.engines.base import StepOutput
+from labkit.measure.clocks import read_clocks
 from labkit.measure.samples import SampleRecorder
 from labkit.run.process import child_environment
 from labkit.scenarios import run_scenario
-from labkit.scenarios.base import FirstAudio, IntArray, Take, timed
-from labkit.spec import Recipe, RunSpec
+from labkit.scenarios.base import timed
+from labkit.scenarios.drivers import StagesDriver, open_recipe
+from labkit.spec import AudioPath, Recipe, RunSpec
+from labkit.voices import Voice, resolve_voice
 
 _TEXT = "three one four one five"
+_STEPS = 80  # 1.7 s of speech
 _IMPORT = "import time; t = time.perf_counter(); import labkit; print(time.perf_counter() - t)"
 
 
@@ -63,42 +68,53 @@ def warm_rtf(voice: str, recipe: Recipe, repeats: int = 3) -> dict[str, Any]:
     return figures
 
 
-def harness_overhead(utterance_s: float, rounds: int = 500) -> dict[str, float]:
-    """What the harness adds between its clocks, and its share of an utterance that takes `utterance_s`.
+def harness_overhead(voice: str, utterance_s: float, rounds: int = 60) -> dict[str, float]:
+    """Seconds that the harness adds between its clocks to what synthesis takes, and their share of an utterance.
 
-    `timed_s` is a call of a driver that does nothing; `recorded_s` is a whole repetition around it, which is
-    mostly outside the timed region.
+    Stages that do nothing are driven once as a scenario drives them and once by synthesis alone, in turns; the
+    difference of the least CPU times is the harness. `utterance_s`: CPU seconds of a
+    real utterance on this machine.
     """
-    driver = _Nothing()
-    inside = [timed(driver, _TEXT, None)[1]["latency_s"] or 0.0 for _ in range(rounds)]
-    spec = RunSpec(recipe=Recipe(name="nothing"), repeats=rounds, warmups=0)
-    started = time.perf_counter()
-    run_scenario("single", _Bare(driver), spec, (_Text("a", _TEXT),), {}, SampleRecorder())
-    recorded = (time.perf_counter() - started) / rounds
-    return {"timed_s": median(inside), "recorded_s": recorded, "share": median(inside) / utterance_s}
+    from labkit.synthesis import Request, speak
+
+    stages = _IdleStages(resolve_voice(voice))
+    spec = RunSpec(recipe=Recipe(name="idle"), voice=voice)
+    driver = StagesDriver(stages, spec)
+    codes = np.ones((_STEPS, stages.voice.config.gpt.num_codebooks), np.int64)
+    request = Request(_TEXT, speaker=stages.voice.speaker(None))
+    driven, alone = [], []
+    for _ in range(rounds):
+        driven.append(timed(driver, _TEXT, codes)[1]["cpu_s"] or 0.0)
+        before = read_clocks()
+        speak(stages, [request], replay=[codes])
+        alone.append((read_clocks() - before).cpu_s)
+    added = max(0.0, min(driven) - min(alone))
+    return {"added_s": added, "idle_utterance_s": min(alone), "share": added / utterance_s}
 
 
-class _Nothing:
-    """A driver that has its answer ready."""
+class _IdleStages:
+    """Three stages that answer at once: zeros of the right shapes."""
 
-    def __init__(self) -> None:
-        self._take = Take(np.zeros(24_000, np.float32), None, ended=True, series={"step_s": [0.001] * 47})
+    audio_path: AudioPath = "hidden"
 
-    def speak(self, text: str, codes: IntArray | None) -> Take:
-        return self._take
+    def __init__(self, voice: Voice) -> None:
+        self.voice = voice
+        gpt, mels = voice.config.gpt, voice.config.audio.n_mels
+        self._out = StepOutput(
+            np.zeros((1, gpt.num_codebooks, gpt.num_code_tokens), np.float32),
+            np.zeros((1, gpt.hidden), np.float32),
+        )
+        self.gpt: Any = self
+        self.decoder: Any = lambda features: np.zeros((1, mels, 2 * features.shape[1]), np.float32)
+        self.vocoder: Any = lambda mel: np.zeros((1, 256 * (mel.shape[2] - 1)), np.float32)
 
-    def first_audio(self, text: str, codes: IntArray | None) -> FirstAudio:
-        return FirstAudio(0.0)
+    def reset(self, batch: int, capacity: int) -> None: ...
 
+    def prefill(self, ids: Any, mask: Any, speaker: Any) -> StepOutput:
+        return self._out
 
-class _Bare:
-    """A pipeline that is its driver."""
-
-    def __init__(self, driver: _Nothing) -> None:
-        self._driver = driver
-
-    def driver(self, spec: RunSpec) -> _Nothing:
-        return self._driver
+    def step(self, codes: Any) -> StepOutput:
+        return self._out
 
 
 class _Text:
@@ -107,13 +123,12 @@ class _Text:
 
 
 def _warm(spec: RunSpec) -> dict[str, float]:
-    from labkit.scenarios.drivers import open_recipe
-
     recorder = SampleRecorder()
     pipeline = open_recipe(spec)
     run_scenario("single", pipeline, spec, (_Text("a", _TEXT),), {}, recorder)
     names = ("rtf", "latency_s", "audio_s", "ttft_s", "cpu_s")
-    return {name: median(recorder.measured(name)) for name in names}
+    figures = {name: median(recorder.measured(name)) for name in names}
+    return figures | {"cpu_rtf": figures["cpu_s"] / figures["audio_s"]}
 
 
 def _python(*arguments: str) -> str:

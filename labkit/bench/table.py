@@ -37,9 +37,11 @@ def _steps(figures: Figures) -> Table:
         "disk MB",
     ):
         table.add_column(column, justify="left" if column == "recipe" else "right")
+    missing: list[str] = []
     for name, arm in figures["arms"].items():
         if "network_cpu_s" not in arm:
-            table.add_row(name, f"[yellow]{arm['reason']}[/]", *[_DASH] * 7)
+            table.add_row(name, *[_DASH] * 8)
+            missing.append(f"{name}: {arm['reason']}")
             continue
         table.add_row(
             name,
@@ -52,6 +54,7 @@ def _steps(figures: Figures) -> Table:
             _number(arm.get("rss_peak_bytes"), 1e-6, 0),
             _number(arm.get("size_on_disk_bytes"), 1e-6, 0),
         )
+    table.caption = "\n".join(missing) or None
     return table
 
 

@@ -41,7 +41,10 @@ def _targets(figures: Figures) -> Iterator[Target]:
     )
     nano = figures["nano"]
     yield _target("labkit say on nano, cold: process time, s", "< 6", nano.get("cold_cpu_s"), lambda x: x < 6)
-    yield _target("RTF on nano, torch-fp32, one core", "< 0.3", nano.get("warm_rtf"), lambda x: x < 0.3)
+    # on one core an idle machine's wall time is its CPU time; a busy one's is not
+    yield _target(
+        "RTF on nano, torch-fp32, one core (CPU time)", "< 0.3", nano.get("warm_cpu_rtf"), lambda x: x < 0.3
+    )
     overhead = figures["harness"].get("share")
     yield _target("harness inside the timed region", "< 0.01", overhead, lambda x: x < 0.01)
     yield _target("import labkit, s", "< 0.3", figures.get("import_s"), lambda x: x < 0.3)

@@ -21,7 +21,7 @@ def figures(**changes) -> dict:
     plain = {
         "voice": "random", "context": 300, "steps": 8, "rounds": 10, "core": 1, "machine": "m", "import_s": 0.1,
         "arms": {"torch-fp32": arm, "upstream": {"reason": "its environment is missing"}},
-        "nano": {"cold_cpu_s": 7.0, "warm_rtf": 0.1}, "harness": {"share": 0.001}, **changes,
+        "nano": {"cold_cpu_s": 7.0, "warm_cpu_rtf": 0.1}, "harness": {"share": 0.001}, **changes,
     }  # fmt: skip
     return {**plain, "targets": targets(plain)}
 
@@ -62,8 +62,10 @@ def test_mistakes_are_named_before_any_work(
         own.bench_self(**{"voice": str(tiny_voice.folder), "context": 40, **changes})
 
 
-def test_the_harness_is_below_a_percent_of_a_nano_utterance() -> None:
-    assert harness_overhead(0.1, rounds=200)["share"] < 0.01
+def test_the_harness_is_below_a_percent_of_a_nano_utterance(tiny_voice: Voice) -> None:
+    """Saying 1.7 s of speech on nano takes some 250 ms of CPU time."""
+    found = harness_overhead(str(tiny_voice.folder), 0.25)
+    assert found["share"] < 0.01 and found["idle_utterance_s"] > 0
 
 
 def test_importing_is_timed_in_a_fresh_process() -> None:
