@@ -45,7 +45,7 @@ def _fold_width(text: str, context: Context) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-_PROMPT = re.compile("|".join(map(re.escape, symbols.PROMPTTOKENS)))
+_PROMPT = re.compile("|".join(map(re.escape, symbols.PROMPT_TOKENS)))
 
 
 def _remove_prompt_tokens(text: str, context: Context) -> str:
@@ -65,7 +65,7 @@ def _remove_quotes(text: str, context: Context) -> str:
     return _LOOSE_APOSTROPHE.sub(" ", _QUOTE.sub(" ", _APOSTROPHE.sub("'", text)))
 
 
-_BRACKET = re.compile(rf"[{re.escape(symbols.BRACKETS.replace('<', '').replace('>', ''))}]")
+_BRACKET = re.compile(f"[{re.escape(symbols.BRACKETS)}]")
 
 
 def _remove_brackets(text: str, context: Context) -> str:
