@@ -32,7 +32,8 @@ class SpeakerEmbedding:
     vector: NDArray[np.float16]
 
     def __post_init__(self) -> None:
-        vector = np.array(self.vector, dtype=np.float16)
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            vector = np.array(self.vector, dtype=np.float16)
         if vector.ndim != 1 or vector.size == 0:
             raise SpeakerError(f"speaker embedding: expected one vector, found shape {vector.shape}.")
         if not np.isfinite(vector).all() or not vector.any():
@@ -160,7 +161,9 @@ def _base16384(text: str, what: str) -> bytes:
 
 
 def _compress(data: bytes) -> bytes:
-    return lzma.compress(data, format=lzma.FORMAT_RAW, filters=_LZMA_FILTERS)
+    # a dictionary that holds the whole of any sample gives the preset's bytes without clearing its 64 MB first
+    filters = [{**_LZMA_FILTERS[0], "dict_size": max(2**20, len(data))}]
+    return lzma.compress(data, format=lzma.FORMAT_RAW, filters=filters)
 
 
 def _decompress(data: bytes) -> bytes | None:
