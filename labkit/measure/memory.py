@@ -12,7 +12,9 @@ from pathlib import Path
 
 import psutil
 
-_REFRESH_EVERY = 10  # looking for new descendants reads the whole process table; their memory is cheap to ask
+_REFRESH_EVERY = (
+    25  # looking for new descendants reads the whole process table (2 ms); their memory is cheap to ask
+)
 
 
 class TreeMemory:

@@ -102,7 +102,10 @@ def watch(
 
 
 def die_with_parent(parent: int) -> None:
-    """Called by a child: the kernel kills it when its parent dies (Linux; elsewhere the parent must live)."""
+    """Called by a child: the kernel kills it when the parent's thread that started it dies.
+
+    Linux only; elsewhere a killed parent leaves its child to end by itself.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before the call
