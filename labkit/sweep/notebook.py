@@ -31,10 +31,10 @@ ENGINE = "labkit"
 
 
 def find_notebook(name: str) -> Path:
-    """One of the lab's notebooks: from `LABKIT_NOTEBOOKS`, the project's folder or `./notebooks`."""
+    """One of the lab's notebooks: from `LABKIT_NOTEBOOKS`, the project's folder or the installed package's copy."""
     own = os.environ.get("LABKIT_NOTEBOOKS")
-    project = Path(__file__).parents[2] / "notebooks"
-    places = [Path(own)] if own else [project, Path("notebooks")]
+    package = Path(__file__).parents[1]
+    places = [Path(own)] if own else [package.parent / "notebooks", package / "assets" / "notebooks"]
     for place in places:
         if (place / name).is_file():
             return (place / name).resolve()
