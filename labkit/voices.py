@@ -148,7 +148,7 @@ def resolve_voice(name: str, progress: Callable[[str], None] | None = None) -> V
     if key in _HUB_NAMES:
         return _from_hub(progress)
     path = Path(name).expanduser()
-    if path.is_dir():
+    if name.strip() and path.is_dir():
         return open_voice(path)
     known = "; ".join(f"{known}: {what}" for known, what in known_voices().items())
     raise UserError(f"voice {name!r} is neither a known name nor a folder. Known: {known}.")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from labkit.errors import CheckpointError
@@ -48,12 +49,13 @@ class HashMemory:
 
     def _write(self, known: dict[str, str]) -> None:
         partial = self._memory.with_name(f"{self._memory.name}.{os.getpid()}")
-        try:
+        with suppress(OSError):  # a read-only or full cache costs time, not correctness
             self._memory.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(json.dumps(known, indent=0), encoding="utf-8")
-            partial.replace(self._memory)
-        except OSError:  # a read-only cache costs time, not correctness
-            partial.unlink(missing_ok=True)
+            try:
+                partial.write_text(json.dumps(known, indent=0), encoding="utf-8")
+                partial.replace(self._memory)
+            finally:
+                partial.unlink(missing_ok=True)
 
 
 def combined_hash(asset: Path, files: Iterable[str], memory: HashMemory, extra: str = "") -> str:

@@ -24,13 +24,12 @@ def write_random_weights(
     asset: Path, config: VoiceConfig, seed: int, progress: Callable[[str], None] | None = None
 ) -> None:
     """Write all five weight files in float32. `progress` gets each file's name before it is written."""
-    import torch
-
     from labkit.model.dvae import Decoder, Dvae
     from labkit.model.gpt import Gpt
+    from labkit.model.no_init import without_initialization
     from labkit.model.vocoder import Vocoder
 
-    with torch.device("meta"):
+    with without_initialization():  # for their shapes alone: memory that is never written is never taken
         modules = (
             Gpt(config.gpt),
             Decoder(config.decoder, config.audio),
