@@ -9,6 +9,7 @@ missing, misshapen or unexpected are refused by file and name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -133,9 +134,7 @@ def save_voice(
         state = {name: tensor.detach().float().cpu().numpy() for name, tensor in module.state_dict().items()}
         shapes = {name: value.shape for name, value in state.items()}
         for file, pieces in files_of(module, shapes, config).items():
-            write_pieces(
-                asset / file, pieces, lambda piece, state=state: _rows(state, piece), config.audio, half
-            )
+            write_pieces(asset / file, pieces, partial(_rows, state), config.audio, half)
 
 
 def files_of(
@@ -167,11 +166,11 @@ def write_pieces(
             small = len([n for n in shape if n > 1]) < 2
             specs[name] = ("F32" if small else matrix, shape)
             if piece.weight_norm and name.endswith("0"):
-                source[name] = lambda piece=piece: _lengths(rows(piece), half)
+                source[name] = partial(_lengths, rows, piece, half)
             else:
-                source[name] = lambda piece=piece: rows(piece)
+                source[name] = partial(rows, piece)
     for name, value in _constants(path.name, audio).items():
-        specs[name], source[name] = ("F32", value.shape), lambda value=value: value
+        specs[name], source[name] = ("F32", value.shape), partial(np.asarray, value)
     write_tensors(path, specs, lambda name: source[name]())
 
 
@@ -237,7 +236,8 @@ def _refuse_extra(file: TensorFile, name: str, pieces: list[Piece]) -> None:
 
 
 def _constants(file: str, audio: AudioConfig) -> dict[str, FloatArray]:
-    names = {layout.DVAE_WEIGHTS: DVAE_CONSTANTS, layout.VOCODER_WEIGHTS: VOCODER_CONSTANTS}.get(file)
+    known = {layout.DVAE_WEIGHTS: DVAE_CONSTANTS, layout.VOCODER_WEIGHTS: VOCODER_CONSTANTS}
+    names = known.get(file)
     if names is None:
         return {}
     from labkit.model.features import hann_window, mel_filterbank
@@ -250,7 +250,9 @@ def _rows(state: Mapping[str, FloatArray], piece: Piece) -> FloatArray:
     return state[piece.parameter][piece.first : piece.first + piece.shape[0]]
 
 
-def _lengths(rows: FloatArray, half: bool) -> FloatArray:
+def _lengths(rows: Callable[[Piece], FloatArray], piece: Piece, half: bool) -> FloatArray:
     """Row lengths of what will be stored, [rows, 1], so that folding gives exactly the stored rows back."""
-    stored = rows.astype(np.float16).astype(np.float32) if half else rows
+    stored = rows(piece)
+    if half:
+        stored = stored.astype(np.float16).astype(np.float32)
     return np.sqrt(np.einsum("ij,ij->i", stored, stored))[:, None]

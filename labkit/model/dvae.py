@@ -18,6 +18,8 @@ from labkit.model.gfsq import GFSQ
 class MelDecoder(nn.Module):
     """features [B, 2*idim, T] -> log-mel [B, n_mels, 2T]."""
 
+    coef: Tensor  # [1, n_mels, 1]
+
     def __init__(self, config: ConvStackConfig, audio: AudioConfig):
         super().__init__()
         self.audio = audio

@@ -24,8 +24,15 @@ from labkit.model.config import DvaeConfig
 _BOUND_EPS = 1e-3
 
 
-class _ScaledStages(nn.Module):
-    """Constants that both definitions share. All buffers are derived, so none is stored in a checkpoint."""
+class _Stages(nn.Module):
+    """What both definitions share: scales, and codes as mixed-radix numbers of level indices ("digits").
+
+    All buffers are derived, so none is stored in a checkpoint.
+    """
+
+    levels: Tensor
+    basis: Tensor
+    scales: Tensor
 
     def __init__(self, levels: tuple[int, ...], residuals: int, base: Tensor):
         super().__init__()
@@ -44,9 +51,30 @@ class _ScaledStages(nn.Module):
         """level indices [..., L] -> codes [...], int64."""
         return (digits.long() * self.basis).sum(-1)
 
+    def start(self, z: Tensor) -> Tensor:
+        """The first residual of the projected features."""
+        raise NotImplementedError
 
-class _BoundedStages(_ScaledStages):
+    def soft_digits(self, z: Tensor) -> Tensor:
+        """Where z lies among the level indices, before rounding."""
+        raise NotImplementedError
+
+    def round(self, soft: Tensor) -> Tensor:
+        """Level indices; the two definitions break ties differently."""
+        raise NotImplementedError
+
+    def values(self, digits: Tensor) -> Tensor:
+        """What level indices stand for, in [-1, 1]."""
+        raise NotImplementedError
+
+
+class _BoundedStages(_Stages):
     """The `levels-1` definition."""
+
+    half_range: Tensor
+    offset: Tensor
+    shift: Tensor
+    half_width: Tensor
 
     def __init__(self, levels: tuple[int, ...], residuals: int):
         count = torch.tensor(levels)
@@ -67,12 +95,17 @@ class _BoundedStages(_ScaledStages):
     def soft_digits(self, z: Tensor) -> Tensor:
         return self._bound(z) + self.half_width
 
+    def round(self, soft: Tensor) -> Tensor:  # half to even, counted from the middle level
+        return torch.round(soft - self.half_width) + self.half_width
+
     def values(self, digits: Tensor) -> Tensor:
         return (digits - self.half_width) / self.half_width
 
 
-class _SymmetricStages(_ScaledStages):
+class _SymmetricStages(_Stages):
     """The `levels` definition."""
+
+    clamp: Tensor
 
     def __init__(self, levels: tuple[int, ...], residuals: int):
         count = torch.tensor(levels)
@@ -85,11 +118,17 @@ class _SymmetricStages(_ScaledStages):
     def soft_digits(self, z: Tensor) -> Tensor:
         return (self.levels - 1) * (torch.clamp(z, -1.0, 1.0) + 1.0) / 2.0
 
+    def round(self, soft: Tensor) -> Tensor:  # half up
+        return torch.floor(soft + 0.5)
+
     def values(self, digits: Tensor) -> Tensor:
         return digits * (2.0 / (self.levels - 1)) - 1.0
 
 
-_STAGES = {"levels-1": _BoundedStages, "levels": _SymmetricStages}
+_STAGES: dict[str, type[_BoundedStages] | type[_SymmetricStages]] = {
+    "levels-1": _BoundedStages,
+    "levels": _SymmetricStages,
+}
 
 
 class GFSQ(nn.Module):
@@ -101,7 +140,7 @@ class GFSQ(nn.Module):
         width, scalars = config.vq_dim // config.groups, len(config.levels)
         self.project_in = nn.ModuleList(nn.Linear(width, scalars) for _ in range(self.groups))
         self.project_out = nn.ModuleList(nn.Linear(scalars, width) for _ in range(self.groups))
-        self.stages = _STAGES[config.residual_scale](config.levels, config.residuals)
+        self.stages: _Stages = _STAGES[config.residual_scale](config.levels, config.residuals)
 
     def encode(self, features: Tensor) -> Tensor:
         return self.forward(features)[1]
@@ -134,7 +173,7 @@ class GFSQ(nn.Module):
         for r in range(self.residuals):
             scale = stages.scales[r]
             soft = stages.soft_digits(residual / scale)
-            hard = _round_like_the_library(soft, stages)
+            hard = stages.round(soft)
             codes.append(stages.codes(hard.detach()))
             residual = residual - stages.values(hard.detach()) * scale
             heard = hard
@@ -146,13 +185,6 @@ class GFSQ(nn.Module):
                 value = value * keep
             total = total + value
         return total, codes
-
-
-def _round_like_the_library(soft: Tensor, stages: _ScaledStages) -> Tensor:
-    """Ties matter for equal codes: one release rounds half to even around zero, the other rounds half up."""
-    if isinstance(stages, _BoundedStages):
-        return torch.round(soft - stages.half_width) + stages.half_width
-    return torch.floor(soft + 0.5)
 
 
 def _jitter(digits: Tensor, probability: float, levels: Tensor) -> Tensor:

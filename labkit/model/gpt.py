@@ -13,7 +13,7 @@ codes are summed, and four heads read the last hidden state.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 import torch.nn.functional as F
@@ -139,6 +139,12 @@ def explicit_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[T
 
 
 class Gpt(nn.Module):
+    """The network and its embeddings and heads; see the module for the three ways through it."""
+
+    code_offsets: Tensor
+    cos: Tensor
+    signed_sin: Tensor
+
     def __init__(self, config: GptConfig):
         super().__init__()
         self.config = config
@@ -210,7 +216,7 @@ class Gpt(nn.Module):
         bias = causal_bias(mask).to(embeddings.dtype)
         cos, signed_sin = self.rope_at(positions_of(mask))
         x = embeddings
-        for layer in self.layers:
+        for layer in cast("list[Layer]", self.layers):
             q, k, v = layer.project(x, cos, signed_sin)
             attended, attention = explicit_attention(q, k, v, bias)
             x = layer.finish(x, attended, dropout)
@@ -220,7 +226,7 @@ class Gpt(nn.Module):
 
     def run(self, x: Tensor, cos: Tensor, signed_sin: Tensor, bias: Tensor | None, kv: KeyValues) -> Tensor:
         """All layers over a cache: x [B, T, hidden], tables [B, 1, T, head_dim], bias like [B, 1, T, all]."""
-        for i, layer in enumerate(self.layers):
+        for i, layer in enumerate(cast("list[Layer]", self.layers)):
             q, k, v = layer.project(x, cos, signed_sin)
             k, v = kv.update(i, k, v)
             x = layer.finish(x, F.scaled_dot_product_attention(q, k, v, bias))

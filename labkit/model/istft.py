@@ -16,6 +16,9 @@ from torch import Tensor, nn
 class InverseStft(nn.Module):
     """(real, imag) [B, n_fft/2 + 1, T] each -> audio [B, hop*(T - 1)]. `n_fft` must be a multiple of `hop`."""
 
+    basis: Tensor
+    window_sq: Tensor
+
     def __init__(self, n_fft: int, hop: int):
         super().__init__()
         if n_fft % hop:

@@ -39,11 +39,11 @@ class Piece:
 IGNORED = {layout.GPT_WEIGHTS: re.compile(r"embed_tokens\.weight")}
 
 # constants that ChatTTS stores with the weights: window and mel filters
-DVAE_CONSTANTS = {
+DVAE_CONSTANTS: dict[str, tuple[str, ...]] = {
     "window": ("preprocessor_mel.mel_spec.spectrogram.window",),
     "filters": ("preprocessor_mel.mel_spec.mel_scale.fb",),
 }
-VOCODER_CONSTANTS = {
+VOCODER_CONSTANTS: dict[str, tuple[str, ...]] = {
     "window": ("feature_extractor.mel_spec.spectrogram.window", "head.istft.window"),
     "filters": ("feature_extractor.mel_spec.mel_scale.fb",),
 }

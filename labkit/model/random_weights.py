@@ -54,7 +54,7 @@ def _random(piece: Piece, seed: int) -> FloatArray:
     generator = np.random.Generator(np.random.Philox(key=key))
     normal = generator.standard_normal(piece.shape, dtype=np.float32)
     if piece.parameter == "coef":
-        return 1.0 + 0.5 * np.tanh(normal)
+        return np.float32(1.0) + np.float32(0.5) * np.tanh(normal, dtype=np.float32)
     if len(piece.shape) > 1:
         fan_in = np.float32(np.prod(piece.shape[1:]))
         return normal / np.sqrt(fan_in)

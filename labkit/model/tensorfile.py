@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,10 +161,10 @@ def _read_header(path: Path) -> dict[str, Entry]:
     return entries
 
 
-def _entry(path: Path, name: str, raw: dict[str, object], data_start: int) -> Entry:
+def _entry(path: Path, name: str, raw: dict[str, Any], data_start: int) -> Entry:
     try:
-        begin, end = raw["data_offsets"]  # type: ignore[misc]
-        entry = Entry(str(raw["dtype"]), tuple(raw["shape"]), data_start + begin)  # type: ignore[arg-type]
+        begin, end = raw["data_offsets"]
+        entry = Entry(str(raw["dtype"]), tuple(raw["shape"]), data_start + begin)
         whole = begin >= 0 and end - begin == entry.count * _ITEM_SIZE[entry.dtype]
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
@@ -174,7 +175,7 @@ def _entry(path: Path, name: str, raw: dict[str, object], data_start: int) -> En
     return entry
 
 
-def _read_array(file, dtype: str, count: int, path: Path) -> NDArray[np.generic]:
+def _read_array(file: BinaryIO, dtype: str, count: int, path: Path) -> NDArray[np.generic]:
     kind = np.uint16 if dtype == "BF16" else _NUMPY[dtype]
     array = np.fromfile(file, kind, count)
     _fill(array.size, count, path)

@@ -29,7 +29,8 @@ class Vocoder(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Conv1d | nn.Linear):
                 nn.init.normal_(module.weight, std=0.02)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def spectrum(self, mel: Tensor) -> tuple[Tensor, Tensor]:
         """log-mel [B, n_mels, T] -> (real, imag) of the spectrum, [B, n_fft/2 + 1, T] each."""

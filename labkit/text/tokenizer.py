@@ -104,10 +104,8 @@ class Tokenizer:
         for index, (token, token_id) in enumerate(zip(encoding.tokens, encoding.ids, strict=True)):
             if token in _CONTROL_SET:
                 continue
-            span = encoding.token_to_chars(index) if encoding.token_to_word(index) is None else None
-            start, end = (
-                span or encoding.word_to_chars(encoding.token_to_word(index)) or encoding.offsets[index]
-            )
+            word = encoding.token_to_word(index)
+            start, end = (word is not None and encoding.word_to_chars(word)) or encoding.offsets[index]
             words[(start, end)] = words.get((start, end), True) and token_id != self.unknown_id
         return [(text[start:end], known) for (start, end), known in words.items()]
 
