@@ -96,6 +96,16 @@ class Summary:
     baseline: str | None
 
     @property
+    def left_out(self) -> dict[str, str]:
+        """Columns that no run has a number for, with the first reason a run gives."""
+        reasons: dict[str, str] = {}
+        for column in COLUMNS:
+            if column not in self.columns:
+                known = (line.row.reasons[column] for line in self.lines if column in line.row.reasons)
+                reasons |= {column: reason for reason in list(known)[:1]}
+        return reasons
+
+    @property
     def lines(self) -> tuple[Line, ...]:
         return tuple(line for group in self.groups for line in group.lines)
 

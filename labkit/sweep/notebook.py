@@ -19,6 +19,7 @@ from typing import Any
 
 import nbformat
 import papermill
+from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
@@ -98,6 +99,12 @@ class _PrivateKernelManager(AsyncKernelManager):
             options.setdefault("transport", "ipc")
             options.setdefault("connection_file", f"{self._folder}/{uuid.uuid4().hex[:8]}.json")
         super().__init__(**options)
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        """This interpreter: a kernel of that name elsewhere on the machine may have no labkit, or another one."""
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=command, display_name="labkit", language="python")
 
     async def _async_cleanup_resources(self, restart: bool = False) -> None:
         await super()._async_cleanup_resources(restart=restart)

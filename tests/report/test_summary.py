@@ -93,11 +93,14 @@ def test_missing_numbers_are_dashes_with_their_reason() -> None:
     assert "no environment" in cell(summary, "upstream", "rtf_p50").hint
 
 
-def test_columns_without_any_number_are_left_out() -> None:
-    columns = summarize([document("torch-fp32"), document("ort-fp32")]).columns
-    assert "vram_peak_bytes" not in columns
-    assert "log_mel_db_mean" not in columns
-    assert "dnsmos_p808_mean" in columns
+def test_columns_without_any_number_are_left_out_with_their_reason() -> None:
+    summary = summarize([document("torch-fp32"), document("ort-fp32")])
+    assert "dnsmos_p808_mean" in summary.columns
+    assert summary.left_out == {
+        "vram_peak_bytes": "the run used no GPU",
+        "log_mel_db_mean": "a free-running clip has no reference",
+    }
+    assert not set(summary.left_out) & set(summary.columns)
 
 
 def test_only_the_latest_run_of_each_work_is_shown() -> None:
