@@ -29,6 +29,8 @@ def work(job: Job, reporter: Reporter, spawned_at: float) -> None:
     reporter.stage("load")
     pipeline = open_recipe(job.spec)
     reporter.values({"load_s": pipeline.load_s})
+    if (size := getattr(pipeline, "size_on_disk_bytes", None)) is not None:  # a recipe without artifacts
+        reporter.values({"size_on_disk_bytes": size})
     references = load_references(job)
     reporter.stage("cold start")
     measure_cold_start(job, pipeline, references, spawned_at, reporter)

@@ -31,6 +31,11 @@ class UpstreamRun:
         self._upstream = UpstreamPipeline.load(voice, threads=spec.threads)
         self.load_s = self._upstream.load_s
 
+    @property
+    def size_on_disk_bytes(self) -> int:
+        """All weights of the voice: upstream loads every one, whichever audio path is taken."""
+        return sum(file.stat().st_size for file in self.voice.folder.rglob("*.safetensors"))
+
     def driver(self, spec: RunSpec) -> UpstreamDriver:
         return UpstreamDriver(self._upstream, self.voice, spec)
 
