@@ -53,13 +53,10 @@ def prepare(
     tell = progress or (lambda _: None)
     found = {stage: store.find(plan.content_hash) for stage, plan in plans.items() if plan.is_made}
     missing = [stage for stage, (manifest, _) in found.items() if manifest is None]
-    for stage in missing:
-        if problem := found[stage][1]:
-            tell(f"{stage}: the cached artifact is damaged: {problem}; making it again")
     if missing:
         _make_in_child([plans[stage] for stage in missing], voice, audio_path, store, tell)
     return {
-        stage: _made(plan, store, stage not in missing) if plan.is_made else _own(plan, voice, audio_path)
+        stage: _made(plan, store, found[stage][0]) if plan.is_made else _own(plan, voice, audio_path)
         for stage, plan in plans.items()
     }
 
@@ -84,8 +81,8 @@ def _own(plan: Plan, voice: Voice, audio_path: str) -> Artifact:
     )
 
 
-def _made(plan: Plan, store: ArtifactFolder, cached: bool) -> Artifact:
-    manifest, problem = store.find(plan.content_hash)
+def _made(plan: Plan, store: ArtifactFolder, found: dict[str, Any] | None) -> Artifact:
+    manifest, problem = (found, "") if found else store.find(plan.content_hash)
     if manifest is None:
         raise ArtifactError(
             f"the artifact of stage {plan.stage!r} is gone right after it was made{f': {problem}' if problem else ''}; "
@@ -98,7 +95,7 @@ def _made(plan: Plan, store: ArtifactFolder, cached: bool) -> Artifact:
         files=tuple(manifest["files"]),
         size_bytes=sum(each["size_bytes"] for each in manifest["files"].values()),
         build_s=sum(manifest["seconds"].values()),
-        cached=cached,
+        cached=found is not None,
         content_hash=plan.content_hash,
         details={**manifest["details"], "seconds": manifest["seconds"], "tools": manifest["inputs"]["tools"]},
     )

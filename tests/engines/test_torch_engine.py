@@ -156,3 +156,18 @@ def test_fp16_is_for_cuda_alone(tiny_voice: Voice) -> None:
 def test_a_step_needs_a_reset(tiny_voice: Voice) -> None:
     with pytest.raises(RuntimeError, match="call reset"):
         load(tiny_voice, "gpt").step(codes(1, 1)[0])
+
+
+def test_onednn_is_set_aside_only_while_a_few_bf16_rows_step(tiny_voice: Voice, monkeypatch) -> None:
+    seen: list[bool] = []
+    for precision, rows in (("bf16", 1), ("bf16", 8), ("fp32", 1)):
+        stage = load(tiny_voice, "gpt", precision)
+        network = stage.network
+        monkeypatch.setattr(
+            network, "step",
+            lambda *args, run=network.step: (seen.append(torch.backends.mkldnn.enabled), run(*args))[1],
+        )  # fmt: skip
+        ids, mask, speaker = inputs(tiny_voice, (2,) * rows)
+        drive(stage, ids, mask, speaker, codes(1, rows))
+    assert seen == [False, True, True]
+    assert torch.backends.mkldnn.enabled
