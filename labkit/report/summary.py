@@ -99,10 +99,10 @@ class Summary:
     def left_out(self) -> dict[str, str]:
         """Columns that no run has a number for, with the first reason a run gives."""
         reasons: dict[str, str] = {}
-        for column in COLUMNS:
-            if column not in self.columns:
-                known = (line.row.reasons[column] for line in self.lines if column in line.row.reasons)
-                reasons |= {column: reason for reason in list(known)[:1]}
+        for line in self.lines:
+            for column in COLUMNS:
+                if column not in self.columns and column in line.row.reasons:
+                    reasons.setdefault(column, line.row.reasons[column])
         return reasons
 
     @property
