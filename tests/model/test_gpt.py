@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from labkit.model.gpt import MASKED, FunctionalCache, Gpt, KvCache, causal_bias, positions_of
+from labkit.model.gpt import Gpt, causal_bias, positions_of
+from labkit.model.kv_cache import MASKED, FunctionalCache, KvCache
 from tests.conftest import TINY
 
 CONFIG = TINY.gpt
