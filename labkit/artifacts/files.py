@@ -67,9 +67,14 @@ class ArtifactFolder:
 
     @contextmanager
     def filling(self, key: str) -> Iterator[Path]:
-        """A temporary folder to fill; it becomes the artifact when `publish` is called on it, else it is removed."""
+        """A temporary folder to fill; it becomes the artifact when `publish` is called on it, else it is removed.
+
+        Call it under the artifact's lock: what a killed process left half-made is cleared away first.
+        """
         with _named_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
+            for leftover in self.root.glob(f".{key}-*"):
+                shutil.rmtree(leftover, ignore_errors=True)
             folder = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.root))
             try:
                 yield folder

@@ -52,6 +52,15 @@ def test_what_is_not_published_leaves_nothing(tmp_path: Path) -> None:
     assert list(store.root.iterdir()) == []
 
 
+def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path) -> None:
+    store = ArtifactFolder(tmp_path)
+    for name in (".k-abc", ".other-abc"):
+        (store.root / name).mkdir(parents=True)
+        (store.root / name / "half").write_text("x")
+    put(store, "k")
+    assert {path.name for path in store.root.iterdir() if path.is_dir()} == {"k", ".other-abc"}
+
+
 def test_the_hash_depends_on_values_and_not_on_order() -> None:
     assert content_hash({"a": 1, "b": {"c": 2, "d": 3}}) == content_hash({"b": {"d": 3, "c": 2}, "a": 1})
     assert content_hash({"a": 1}) != content_hash({"a": 2})
