@@ -23,7 +23,7 @@ class DataStage:
 
     voices: tuple[str, ...] = ("jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
     speakers: tuple[str, ...] = ("gongitsune", "nezumi", "tebukuro", "kumo")
-    per_voice: int = 700
+    per_voice: int = 330
     valid: int = 40
     seed: int = 20
     spliced: int = 4000
