@@ -261,8 +261,10 @@ def test_a_killed_kernel_is_a_failure_whatever_the_saved_notebook_says(tmp_path:
 
 def test_the_watchdog_ends_the_whole_tree(tmp_path: Path) -> None:
     started = time.monotonic()
-    failure = LocalExecutor().run(job(tmp_path, "hangs", seconds=4.0)).failure
+    task = job(tmp_path, "hangs", seconds=8.0)
+    failure = LocalExecutor().run(task).failure
     assert failure.kind == "Watchdog"
+    assert not list(task.output.parent.glob(".*"))
     assert time.monotonic() - started < 30
     assert descendants() == []
 

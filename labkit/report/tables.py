@@ -10,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from labkit.report.summary import Cell, Group, Line, Summary, headline, summarize
+from labkit.results.frames import wide_row
 from labkit.results.schema import RunDocument
+from labkit.results.units import format_value
 
 # a terminal has about a hundred columns; the page and the markdown show these too
 _PAGE_ONLY = frozenset({"steps_per_s_p50", "roofline_share", "load_s", "vram_peak_bytes", "dnsmos_ovrl_mean"})
@@ -66,11 +68,10 @@ def _id_table(documents: Sequence[RunDocument]) -> Table:
     for name in ("run id", "sweep", "recipe", "voice", "scenario", "status", "RTF"):
         table.add_column(name, overflow="fold", justify="right" if name == "RTF" else "left")
     for document in documents:
-        [line] = summarize([document]).lines
-        rtf = line.row.numbers.get("rtf_p50")
+        rtf = wide_row(document).numbers.get("rtf_p50")
         table.add_row(
-            document.run_id, document.sweep or "", line.recipe, document.spec.voice, document.spec.scenario,
-            _status(document), "—" if rtf is None else f"{rtf:.3f}",
+            document.run_id, document.sweep or "", document.spec.recipe.name, document.spec.voice,
+            document.spec.scenario, _status(document), format_value("rtf_p50", rtf),
         )  # fmt: skip
     return table
 

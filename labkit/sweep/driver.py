@@ -148,7 +148,9 @@ def _one(
 def _recorded(run: PlannedRun, sweep: str, store: Store, before: set[Path]) -> RunDocument | None:
     """The document that this run has written, if it came so far."""
     for file in reversed([file for file in store.files() if file not in before]):
-        with suppress(StoreError):  # a damaged document of somebody else is reported by whoever reads the store
+        with suppress(
+            StoreError
+        ):  # a damaged document of somebody else is reported by whoever reads the store
             document = store.read(file.stem)
             if document.sweep == sweep and document.work_hash == run.spec.work_hash():
                 return document

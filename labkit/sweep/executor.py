@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,11 @@ class JobFailure:
     traceback: str = ""
 
 
+def unfinished(output: Path, pid: int) -> Path:
+    """Where the process `pid` writes a notebook until it is whole."""
+    return output.with_name(f".{output.stem}.{pid}.ipynb")
+
+
 class Executor(Protocol):
     """Runs one job to its end; leaves no process behind, also when it is interrupted."""
 
@@ -82,6 +88,10 @@ class LocalExecutor:
                 if child.poll() is None:
                     kill_tree(child.pid)
                     child.wait()
+                with contextlib.suppress(
+                    FileNotFoundError
+                ):  # a notebook that was cut off is worth reading too
+                    os.replace(unfinished(job.output, child.pid), job.output)
             wall_s = time.monotonic() - started
             return JobEnd(
                 wall_s, _failure(job, child.returncode, in_time, file.with_name("failure.json"), log)

@@ -26,6 +26,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
 from labkit.errors import SpecError
+from labkit.sweep.executor import unfinished
 
 START_TIMEOUT_S = 120  # a kernel starts in half a second on an idle machine
 ENGINE = "labkit"
@@ -73,7 +74,7 @@ def execute_notebook(notebook: Path, output: Path, parameters: Mapping[str, Any]
     error in a cell, `DeadKernelError` for a killed kernel.
     """
     check_parameters(notebook, parameters)
-    temporary = output.with_name(f".{output.stem}.{os.getpid()}.ipynb")
+    temporary = unfinished(output, os.getpid())
     try:
         papermill.execute_notebook(
             str(notebook),
