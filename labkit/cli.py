@@ -21,6 +21,7 @@ from rich.table import Table
 
 from labkit import __version__
 from labkit.errors import LabError
+from labkit.spec import AudioPath
 from labkit.training.cli import app as train_app
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def say(
     stream: Annotated[
         bool, typer.Option("--stream", help="Decode while speaking, for early first audio.")
     ] = False,
-    audio_path: Annotated[str, typer.Option(help="hidden (ChatTTS's default) or codes.")] = "hidden",
+    audio_path: Annotated[AudioPath, typer.Option(help="hidden (ChatTTS's default) or codes.")] = "hidden",
     threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     recipes: RecipesOption = None,
@@ -128,7 +129,7 @@ def run(
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     seed: Annotated[int, typer.Option(min=0)] = 0,
     speaker: Annotated[str | None, typer.Option()] = None,
-    audio_path: Annotated[str, typer.Option(help="hidden or codes.")] = "hidden",
+    audio_path: Annotated[AudioPath, typer.Option(help="hidden or codes.")] = "hidden",
     quality: Annotated[bool, typer.Option("--quality/--no-quality", help="Judge the audio as well.")] = True,
     keep_audio: Annotated[
         bool, typer.Option("--keep-audio", help="Keep the clips beside the document.")

@@ -91,8 +91,8 @@ def _write_graph(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
 def _write_rope(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
     """Rotary tables [positions, head_dim / 2]; the padding of a head turns by no angle."""
     half, extra = gpt.config.head_dim // 2, (head_dim - gpt.config.head_dim) // 2
-    cos = _numpy(cast("Tensor", gpt.cos))[:, :half]
-    sin = _numpy(cast("Tensor", gpt.signed_sin))[:, half:]
+    cos = _numpy(gpt.cos)[:, :half]
+    sin = _numpy(gpt.signed_sin)[:, half:]
     graph.tensor(f"{ROPE_TABLES}cos", np.pad(cos, ((0, 0), (0, extra)), constant_values=1.0))
     graph.tensor(f"{ROPE_TABLES}sin", np.pad(sin, ((0, 0), (0, extra))))
 
