@@ -214,14 +214,15 @@ def _clip(store: Store, document: RunDocument, item: str) -> Any:
 
 
 def _scores(document: RunDocument, item: str) -> str:
-    """The headline scores of a clip in one line."""
-    found = {score.metric: score.value for score in document.quality if score.item == item}
-    shown = ("dnsmos_p808", "wer", "log_mel_db")
-    return " · ".join(
-        f"{METRICS[name].label} {format_value(name, found[name])}"
-        for name in shown
-        if found.get(name) is not None
-    )
+    """The headline scores of a clip in one line, what a transcript heard, and anything odd that was found in it."""
+    scores = {score.metric: score for score in document.quality if score.item == item}
+    words = []
+    for name in ("dnsmos_p808", "wer", "log_mel_db"):
+        if name in scores and scores[name].value is not None:
+            remark = f" ({scores[name].reason})" if scores[name].reason else ""
+            words.append(f"{METRICS[name].label} {format_value(name, scores[name].value)}{remark}")
+    kept = [sample for sample in document.samples if sample.item == item and sample.audio]
+    return " · ".join([*words, *dict.fromkeys(flag for sample in kept for flag in sample.flags)])
 
 
 def _texts(document: RunDocument) -> dict[str, str]:

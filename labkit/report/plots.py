@@ -24,7 +24,13 @@ from labkit.results.units import describe, format_value
 
 # middle tones: readable on white and on a dark page
 PALETTE = ("#4f86e8", "#e07f35", "#2aa383", "#c05a9a", "#8670d6", "#b8951f", "#cf4b5b", "#4298ae")
-STAGES = {"prefill_s": "#a9b6c9", "decode_s": "#5f83b8", "decoder_s": "#e0a458", "vocoder_s": "#b4674c"}
+STAGES = {
+    "prefill_s": "#a9b6c9",
+    "decode_s": "#5f83b8",
+    "sample_s": "#8fc1c4",
+    "decoder_s": "#e0a458",
+    "vocoder_s": "#b4674c",
+}
 INK, MUTED, GRID = "#1b1f27", "#6a7281", "#dde1e8"  # the page's stylesheet replaces these three
 STYLE: dict[Any, Any] = {
     "font.size": 10.5,

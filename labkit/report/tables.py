@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Stack
-from rich.console import RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from labkit.report.summary import Cell, Group, Line, Summary, headline, summarize
+from labkit.report.summary import RATIO, Cell, Group, Line, Summary, headline, summarize
 from labkit.results.frames import wide_row
 from labkit.results.schema import RunDocument
 from labkit.results.units import format_value
 
-# a terminal has about a hundred columns; the page and the markdown show these too
-_PAGE_ONLY = frozenset({"steps_per_s_p50", "roofline_share", "load_s", "vram_peak_bytes", "dnsmos_ovrl_mean"})
+# what a terminal shows, the first to be left out last; the page and the markdown show every column
+_BY_IMPORTANCE = ("rtf_p50", RATIO, "dnsmos_p808_mean", "rss_peak_bytes", "wer_mean", "size_on_disk_bytes",
+                  "ttft_s_p50", "log_mel_db_mean", "load_s", "steps_per_s_p50")  # fmt: skip
 _TONES = {"": "", "better": "green", "worse": "red", "unsure": "yellow", "missing": "dim"}
 _STATUS_STYLES = {"ok": "green", "unavailable": "yellow"}
 
@@ -32,7 +35,7 @@ def summary_table(
     if with_ids:
         return _id_table(documents)
     summary = summarize(documents, baseline=baseline)
-    parts: list[RenderableType] = [_group_table(summary, group) for group in summary.groups]
+    parts: list[RenderableType] = [_GroupTable(summary, group) for group in summary.groups]
     parts += [_why(line) for line in summary.lines if line.document.failure]
     return Stack(*parts, Text(headline(summary)))
 
@@ -51,27 +54,52 @@ def markdown_table(documents: Sequence[RunDocument], *, baseline: str | None = N
     return "\n\n".join(parts) + "\n"
 
 
-def _group_table(summary: Summary, group: Group) -> Table:
-    table = Table(title=group.title, title_justify="left", header_style="bold", title_style="bold")
-    table.add_column("recipe", no_wrap=True)
-    table.add_column("status")
-    shown = [place for place, column in enumerate(summary.columns) if column not in _PAGE_ONLY]
-    for place in shown:
-        table.add_column(summary.heading(summary.columns[place]), justify="right")
-    for line in group.lines:
-        table.add_row(line.recipe, _status(line.document), *(_rich(line.cells[place]) for place in shown))
-    return table
+class _GroupTable:
+    """One group with as many of its columns as the terminal is wide."""
+
+    def __init__(self, summary: Summary, group: Group) -> None:
+        self.summary, self.group = summary, group
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = [column for column in _BY_IMPORTANCE if column in self.summary.columns]
+        table = self._table(shown)
+        endless = options.update(max_width=10_000)  # within the real width every table claims to fit
+        while len(shown) > 1 and Measurement.get(console, endless, table).maximum > options.max_width:
+            shown.pop()
+            table = self._table(shown)
+        yield table
+
+    def _table(self, shown: list[str]) -> Table:
+        places = [place for place, column in enumerate(self.summary.columns) if column in shown]
+        table = Table(
+            title=self.group.title,
+            title_justify="left",
+            title_style="bold",
+            header_style="bold",
+            box=SIMPLE_HEAD,
+        )
+        table.add_column("recipe", no_wrap=True)
+        table.add_column("status", no_wrap=True)
+        for place in places:
+            table.add_column(self.summary.heading(self.summary.columns[place]), justify="right", no_wrap=True)
+        for line in self.group.lines:
+            table.add_row(
+                line.recipe, _status(line.document), *(_rich(line.cells[place]) for place in places)
+            )
+        return table
 
 
 def _id_table(documents: Sequence[RunDocument]) -> Table:
-    table = Table(header_style="bold")
-    for name in ("run id", "sweep", "recipe", "voice", "scenario", "status", "RTF"):
-        table.add_column(name, overflow="fold", justify="right" if name == "RTF" else "left")
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    table.add_column("run id", no_wrap=True)  # it holds time and recipe, and is there to be copied
+    for name in ("sweep", "voice", "scenario", "status"):
+        table.add_column(name, overflow="fold")
+    table.add_column("RTF", justify="right")
     for document in documents:
         rtf = wide_row(document).numbers.get("rtf_p50")
         table.add_row(
-            document.run_id, document.sweep or "", document.spec.recipe.name, document.spec.voice,
-            document.spec.scenario, _status(document), format_value("rtf_p50", rtf),
+            document.run_id, document.sweep or "", document.spec.voice, document.spec.scenario, _status(document),
+            format_value("rtf_p50", rtf),
         )  # fmt: skip
     return table
 
@@ -86,7 +114,8 @@ def _rich(cell: Cell) -> Text:
 
 def _why(line: Line) -> Text:
     return Text(
-        f"{line.recipe}: {_reason(line)}", style="yellow" if line.document.status == "unavailable" else "red"
+        f"{line.recipe} · {line.document.spec.scenario}: {_reason(line)}",
+        style="yellow" if line.document.status == "unavailable" else "red",
     )
 
 

@@ -66,7 +66,10 @@ def wide_frame(rows: Iterable[WideRow]) -> pd.DataFrame:
     frame = pd.DataFrame.from_records(records, columns=columns)
     frame[list(IDENTITY)] = frame[list(IDENTITY)].astype("str")
     numbers = [name for name in columns if name not in (*IDENTITY, *IDENTITY_NUMBERS, "reasons")]
-    return frame.astype({**dict.fromkeys(IDENTITY_NUMBERS, "Int64"), **dict.fromkeys(numbers, "float64")})
+    # `copy` joins the columns, which pandas would otherwise keep in hundreds of pieces
+    return frame.copy().astype(
+        {**dict.fromkeys(IDENTITY_NUMBERS, "Int64"), **dict.fromkeys(numbers, "float64")}
+    )
 
 
 def long_frame(documents: Iterable[RunDocument], *, steps: bool = False) -> pd.DataFrame:
@@ -79,9 +82,12 @@ def long_frame(documents: Iterable[RunDocument], *, steps: bool = False) -> pd.D
 
 def latest_runs(wide: pd.DataFrame) -> pd.DataFrame:
     """One row per piece of work and machine class: its last `ok` run, or its last run when none was ok."""
-    ranked = wide.assign(_ok=wide["status"].eq("ok")).sort_values(["_ok", "run_id"], kind="stable")
+    order = pd.DataFrame({"ok": wide["status"].eq("ok"), "run_id": wide["run_id"]}).sort_values(
+        ["ok", "run_id"]
+    )
+    ranked = wide.loc[order.index]
     kept = ranked.drop_duplicates(["sweep", "work_hash", "machine_class"], keep="last")
-    return kept.drop(columns="_ok").sort_values("run_id", kind="stable").reset_index(drop=True)
+    return kept.sort_values("run_id").reset_index(drop=True)
 
 
 def _identity(document: RunDocument) -> dict[str, str | None]:

@@ -44,6 +44,8 @@ _LISTED = (
     Metric("first_step_s", "first step", "s", "lower", "from the call to the first drawn code"),
     Metric("prefill_s", "prefill", "s", "lower", "reading the prompt"),
     Metric("decode_s", "GPT steps", "s", "lower", "all steps of the GPT after the prompt"),
+    Metric("sample_s", "sampling", "s", "lower", "drawing codes from the GPT's logits, all steps"),
+    Metric("prepare_s", "text", "s", "lower", "normalizing the text and making the prompt"),
     Metric("decoder_s", "decoder", "s", "lower", "hidden states to mel"),
     Metric("vocoder_s", "vocoder", "s", "lower", "mel to audio"),
     Metric("step_s", "step", "s", "lower", "one step of the GPT"),
