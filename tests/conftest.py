@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from labkit.model.config import ConvStackConfig, DvaeConfig, GptConfig, VocoderConfig, VoiceConfig
@@ -24,3 +26,15 @@ TINY = VoiceConfig(
 @pytest.fixture(scope="session")
 def tiny_voice(tmp_path_factory: pytest.TempPathFactory) -> Voice:
     return open_voice(make_random_voice(tmp_path_factory.mktemp("tiny-voice"), TINY, seed=3))
+
+
+@pytest.fixture(scope="session")
+def blocky_voice(tmp_path_factory: pytest.TempPathFactory) -> Voice:
+    """As `tiny_voice`, with sizes that blocks of 32 divide and of 64 do not."""
+    config = dataclasses.replace(
+        TINY,
+        gpt=dataclasses.replace(TINY.gpt, hidden=64, intermediate=96),
+        decoder=dataclasses.replace(TINY.decoder, idim=32, odim=32),
+        dvae=dataclasses.replace(TINY.dvae, vq_dim=64),
+    )
+    return open_voice(make_random_voice(tmp_path_factory.mktemp("blocky-voice"), config, seed=4))

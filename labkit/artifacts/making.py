@@ -96,18 +96,24 @@ def _export_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, 
     return details, {"export": time.perf_counter() - started}
 
 
-def _quantize_gpt_dynamic(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    """Quantize the exported fp32 graph, which is made first when it is not there."""
     from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE, ROPE_TABLES
     from labkit.export.graph import weight_bytes
     from labkit.quantize.dynamic import quantize_dynamic
+    from labkit.quantize.weight_only import quantize_weights
 
     exact = StageChoice(engine=job.plan.choice.engine, precision="fp32")
     base = plan_stage("gpt", exact, job.voice, job.audio_path)
     manifest = make(base, job.voice, job.audio_path, job.store, job.progress)
     job.say("quantizing")
     started = time.perf_counter()
-    source = job.store.path(base.content_hash)
-    details = quantize_dynamic(source, folder, MODEL_FILE, HEAD_NODE, job.plan.make_options)
+    source, options = job.store.path(base.content_hash), job.plan.make_options
+    if job.plan.choice.precision == "int8-dynamic":
+        details = quantize_dynamic(source, folder, MODEL_FILE, HEAD_NODE, options)
+    else:
+        bits = {"int8-weight": 8, "int4-weight": 4}[job.plan.choice.precision]
+        details = quantize_weights(source, folder, MODEL_FILE, HEAD_NODE, bits, options)
     _check_model(folder / MODEL_FILE)
     seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
     details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
@@ -117,7 +123,9 @@ def _quantize_gpt_dynamic(job: _Job, folder: Path) -> tuple[dict[str, Any], dict
 _MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]]]] = {
     "export-gpt": _export_gpt,
     "export-network": _export_network,
-    "quantize-gpt-dynamic": _quantize_gpt_dynamic,
+    "quantize-gpt-dynamic": _quantize_gpt,
+    "quantize-gpt-int8-weight": _quantize_gpt,
+    "quantize-gpt-int4-weight": _quantize_gpt,
 }
 
 

@@ -15,7 +15,7 @@ from labkit.artifacts.files import content_hash
 from labkit.engines.base import get_engine
 from labkit.errors import SpecError
 from labkit.model import layout
-from labkit.quantize import dynamic
+from labkit.quantize import dynamic, weight_only
 from labkit.spec import Option, Recipe, StageChoice, StageName
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ _VOICE_FILES = Maker("voice-files", version=1, packages=())
 _EXPORT_GPT = Maker("export-gpt", version=1)
 _EXPORT_NETWORK = Maker("export-network", version=1)
 _QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=1, options=dynamic.OPTIONS)
+_QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=1, options=weight_only.INT8_OPTIONS)
+_QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=1, options=weight_only.INT4_OPTIONS)
 
 # (engine, stage, precision) -> maker; engines that are not here read the voice's own files
 _MAKERS: dict[tuple[str, StageName, str], Maker] = {
@@ -48,6 +50,8 @@ _MAKERS: dict[tuple[str, StageName, str], Maker] = {
     ("ort-cpu", "decoder", "fp32"): _EXPORT_NETWORK,
     ("ort-cpu", "vocoder", "fp32"): _EXPORT_NETWORK,
     ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
+    ("ort-cpu", "gpt", "int8-weight"): _QUANTIZE_GPT_INT8,
+    ("ort-cpu", "gpt", "int4-weight"): _QUANTIZE_GPT_INT4,
 }
 
 

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 PROVIDER = "CPUExecutionProvider"
+_PRECISIONS: dict[StageName, tuple[str, ...]] = {
+    "gpt": ("fp32", "int8-dynamic", "int8-weight", "int4-weight"),
+    "decoder": ("fp32",),
+    "vocoder": ("fp32",),
+}
 _LEVELS = {
     "all": "ORT_ENABLE_ALL",
     "extended": "ORT_ENABLE_EXTENDED",
@@ -47,7 +52,7 @@ class OrtCpuEngine:
         return Available()
 
     def precisions(self, stage: StageName, device: str | None = None) -> tuple[str, ...]:
-        return ("fp32", "int8-dynamic") if stage == "gpt" else ("fp32",)
+        return _PRECISIONS[stage]
 
     def default_precision(self, stage: StageName) -> str:
         return "fp32"

@@ -7,12 +7,12 @@ what else is in a batch changes a row's numbers a little.
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from labkit.quantize.onnx_files import copy_arrays, save
 from labkit.spec import Option
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = {
@@ -21,7 +21,6 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "reduce_range": (False, True),  # 7-bit weights, for CPUs whose INT8 products saturate (AVX2 without VNNI)
 }
 """Build options with the values they may take, the default first."""
-_DATA = "weights.bin"
 
 
 def quantize_dynamic(
@@ -50,13 +49,8 @@ def quantize_dynamic(
         )
     quantized = onnx.load(target)
     target.unlink()
-    onnx.save_model(
-        quantized, str(target), save_as_external_data=True, all_tensors_to_one_file=True, location=_DATA,
-        size_threshold=1024,
-    )  # fmt: skip
-    for file in source.iterdir():
-        if file.suffix == ".npy":
-            shutil.copyfile(file, folder / file.name)
+    save(quantized, target)
+    copy_arrays(source, folder)
     products = [node for node in quantized.graph.node if node.op_type == "MatMulInteger"]
     return {"quantized_nodes": len(products), "excluded_nodes": excluded}
 

@@ -4,22 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import pytest
 
-from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE, ROPE_TABLES, export_gpt
+from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE, ROPE_TABLES
 from labkit.export.graph import weight_bytes
-from labkit.model.checkpoint import load_gpt
 from labkit.quantize.dynamic import OPTIONS, quantize_dynamic
 from labkit.voices import Voice
 
 DEFAULTS = {name: values[0] for name, values in OPTIONS.items()}
-
-
-@pytest.fixture(scope="module")
-def exact(tiny_voice: Voice, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("exact")
-    export_gpt(load_gpt(tiny_voice.folder), folder)
-    return folder
 
 
 def quantize(source: Path, folder: Path, **options: bool) -> tuple[dict, onnx.ModelProto]:

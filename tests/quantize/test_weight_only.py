@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from labkit.errors import SpecError
+from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE
+from labkit.quantize.weight_only import INT4_OPTIONS, INT8_OPTIONS, quantize_weights
+from labkit.spec import Option
+
+DEFAULTS = {
+    8: {name: values[0] for name, values in INT8_OPTIONS.items()} | {"block_size": 32},
+    4: {name: values[0] for name, values in INT4_OPTIONS.items()},
+}
+
+
+def quantize(source: Path, folder: Path, bits: int = 4, **options: Option) -> tuple[dict, onnx.ModelProto]:
+    details = quantize_weights(source, folder, MODEL_FILE, HEAD_NODE, bits, {**DEFAULTS[bits], **options})
+    onnx.checker.check_model(str(folder / MODEL_FILE), full_check=True)
+    return details, onnx.load(folder / MODEL_FILE)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_every_product_but_the_heads_is_in_blocks(exact_in_blocks: Path, tmp_path: Path, bits: int) -> None:
+    details, model = quantize(exact_in_blocks, tmp_path, bits, accuracy_level=1)
+    nodes = {node.name: node for node in model.graph.node if node.op_type in ("MatMul", "MatMulNBits")}
+    assert [name for name, node in nodes.items() if node.op_type == "MatMul"] == [HEAD_NODE]
+    assert details["quantized_nodes"] == len(nodes) - 1 == 8
+    attributes = {each.name: each.i for each in nodes["0.down.MatMul"].attribute}
+    assert attributes == {"K": 96, "N": 64, "bits": bits, "block_size": 32, "accuracy_level": 1}
+
+
+def test_the_heads_follow_when_asked(exact_in_blocks: Path, tmp_path: Path) -> None:
+    _, model = quantize(exact_in_blocks, tmp_path, quantize_heads=True)
+    assert "MatMul" not in {node.op_type for node in model.graph.node}
+
+
+def only_node(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """A graph of one node, whose first input is the graph's."""
+    node = next(each for each in model.graph.node if each.name == name)
+    shape = ["batch", "tokens", "width"]
+    given, result = (
+        onnx.helper.make_tensor_value_info(each, onnx.TensorProto.FLOAT, shape)
+        for each in (node.input[0], node.output[0])
+    )
+    tensors = [each for each in model.graph.initializer if each.name in node.input]
+    graph = onnx.helper.make_graph([node], "one", [given], [result], tensors)
+    return onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+
+
+@pytest.mark.parametrize(
+    ("bits", "options"),
+    [(8, {}), (8, {"symmetric": False}), (4, {}), (4, {"symmetric": True}), (4, {"algorithm": "hqq"})],
+)
+def test_the_runtime_multiplies_by_what_the_blocks_stand_for(
+    exact_in_blocks: Path, tmp_path: Path, bits: int, options: dict[str, Option]
+) -> None:
+    """One product of the graph, run alone in float32, against the restored matrix."""
+    import onnxruntime as ort
+
+    from labkit.quantize.blocks import quantize_blocks
+
+    _, model = quantize(exact_in_blocks, tmp_path, bits, accuracy_level=1, **options)
+    part = only_node(model, "1.down.MatMul")
+    exact = onnx.load(exact_in_blocks / MODEL_FILE)
+    weight = next(onnx.numpy_helper.to_array(t) for t in exact.graph.initializer if t.name == "1.down.weight")
+    used = {**DEFAULTS[bits], **options}
+    restored = quantize_blocks(
+        weight, bits=bits, block=32, symmetric=used["symmetric"], algorithm=used.get("algorithm", "rtn")
+    ).restore()
+    given = np.random.default_rng(0).standard_normal((1, 3, 96)).astype(np.float32)
+    session = ort.InferenceSession(part.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"1.product": given})[0], given @ restored, atol=2e-5)
+    assert np.abs(restored - weight).max() > 0
+
+
+def test_a_block_size_that_does_not_divide_is_named_with_those_that_do(
+    exact: Path, exact_in_blocks: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError, match=r"block_size 64 does not divide the 96 inputs of 0.down.*choose 32"):
+        quantize(exact_in_blocks, tmp_path, block_size=64)
+    with pytest.raises(SpecError, match=r"does not divide the 64 inputs of 0.qkv.*choose 64, 32"):
+        quantize(exact_in_blocks, tmp_path, block_size=128)
+    with pytest.raises(SpecError, match=r"does not divide the 48 inputs.*choose int8-dynamic"):
+        quantize(exact, tmp_path, block_size=32)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_that_contradict_each_other_are_refused(exact_in_blocks: Path, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="hqq"):
+        quantize(exact_in_blocks, tmp_path, algorithm="hqq", symmetric=True)
