@@ -49,11 +49,10 @@ from labkit.run import run
 from labkit.spec import RunSpec, default_recipes
 
 recipes = default_recipes()
-documents = [
-    run(RunSpec(recipe=recipes[name], voice=voice, scenario="replay", texts=3, repeats=2, quality=False),
-        store=store or None, progress=print)
-    for name in ("torch-fp32", recipe)
-]  # fmt: skip
+documents = []
+for name in ("torch-fp32", recipe):
+    spec = RunSpec(recipe=recipes[name], voice=voice, scenario="replay", texts=3, repeats=2, quality=False)
+    documents.append(run(spec, store=store or None, progress=print))
 
 # %%
 display(Markdown(markdown_table(documents, baseline="torch-fp32")))
