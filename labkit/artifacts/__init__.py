@@ -56,7 +56,7 @@ def prepare(
     if missing:
         _make_in_child([plans[stage] for stage in missing], voice, audio_path, store, tell)
     return {
-        stage: _made(plan, store, found[stage][0]) if plan.is_made else _own(plan, voice, audio_path)
+        stage: _made(plan, voice, store, found[stage][0]) if plan.is_made else _own(plan, voice, audio_path)
         for stage, plan in plans.items()
     }
 
@@ -77,11 +77,12 @@ def _own(plan: Plan, voice: Voice, audio_path: str) -> Artifact:
         build_s=0.0,
         cached=False,
         content_hash=plan.content_hash,
+        voice_folder=voice.folder,
         details={} if plan.speaker_token is None else {"speaker_token": plan.speaker_token},
     )
 
 
-def _made(plan: Plan, store: ArtifactFolder, found: dict[str, Any] | None) -> Artifact:
+def _made(plan: Plan, voice: Voice, store: ArtifactFolder, found: dict[str, Any] | None) -> Artifact:
     manifest, problem = (found, "") if found else store.find(plan.content_hash)
     if manifest is None:
         raise ArtifactError(
@@ -97,6 +98,7 @@ def _made(plan: Plan, store: ArtifactFolder, found: dict[str, Any] | None) -> Ar
         build_s=sum(manifest["seconds"].values()),
         cached=found is not None,
         content_hash=plan.content_hash,
+        voice_folder=voice.folder,
         details={**manifest["details"], "seconds": manifest["seconds"], "tools": manifest["inputs"]["tools"]},
     )
 

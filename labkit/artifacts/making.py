@@ -136,7 +136,8 @@ def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figur
     plan, voice, path = job.plan, job.voice, job.audio_path
     made = Artifact(
         stage=plan.stage, choice=plan.choice, folder=folder, files=tuple(file.name for file in folder.iterdir()),
-        size_bytes=0, build_s=None, cached=False, content_hash=plan.content_hash, details=details,
+        size_bytes=0, build_s=None, cached=False, content_hash=plan.content_hash, voice_folder=voice.folder,
+        details=details,
     )  # fmt: skip
     source = replace(
         made, choice=StageChoice(), folder=voice.folder, files=voice_files(plan.stage, path),

@@ -38,11 +38,11 @@ class Maker:
 
 
 _VOICE_FILES = Maker("voice-files", version=1, packages=())
-_EXPORT_GPT = Maker("export-gpt", version=1)
+_EXPORT_GPT = Maker("export-gpt", version=2)
 _EXPORT_NETWORK = Maker("export-network", version=1)
-_QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=1, options=dynamic.OPTIONS)
-_QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=1, options=weight_only.INT8_OPTIONS)
-_QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=1, options=weight_only.INT4_OPTIONS)
+_QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=2, options=dynamic.OPTIONS)
+_QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=2, options=weight_only.INT8_OPTIONS)
+_QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=2, options=weight_only.INT4_OPTIONS)
 
 # (engine, stage, precision) -> maker; engines that are not here read the voice's own files
 _MAKERS: dict[tuple[str, StageName, str], Maker] = {

@@ -110,6 +110,8 @@ class Artifact:
 
     `folder` holds the files and `manifest.json`; `files` are relative names; `build_s` is null-able because a
     cached artifact was built in another run: then it repeats the recorded build time and `cached` is True.
+    `voice_folder` is where a stage finds what no artifact repeats, such as the embedding tables; `size_bytes` counts
+    the files alone.
     """
 
     stage: StageName
@@ -120,6 +122,7 @@ class Artifact:
     build_s: float | None
     cached: bool
     content_hash: str
+    voice_folder: Path
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from labkit.engines.base import Artifact, BoolArray, FloatArray, IntArray, StepOutput
 from labkit.errors import SpecError
+from labkit.model.checkpoint import load_embeddings
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -71,8 +72,9 @@ class OrtGpt(OrtStage):
         self.layers, self.heads, self.head_dim = details["layers"], details["heads"], details["head_dim"]
         self.positions, self.codebooks = details["positions"], details["codebooks"]
         self._weights_of_a_step = int(details["step_weights_bytes"])
-        self._text = np.load(artifact.folder / "text_embedding.npy", mmap_mode="r")
-        self._codes = np.load(artifact.folder / "code_embedding.npy").astype(np.float32)
+        embeddings = load_embeddings(artifact.voice_folder)
+        self._text = embeddings.text  # [tokens, D]
+        self._codes = embeddings.code.reshape(-1, self._text.shape[1])  # [4 * 626, D]
         self.hidden = self._codes.shape[1]
         self._offsets = np.arange(self.codebooks, dtype=np.int64) * (len(self._codes) // self.codebooks)
         self._shape = (0, 0)
@@ -135,7 +137,7 @@ class OrtGpt(OrtStage):
         row = self.codebooks * self.hidden * self._codes.itemsize
         position = 2 * self.layers * self.heads * self.head_dim * 4
         sizes = {
-            **super().memory(),
+            "weights_bytes": self.file_bytes + self._text.nbytes + self._codes.nbytes,
             "step_weights_bytes": self._weights_of_a_step + row,
             "kv_row_position_bytes": position,
         }

@@ -1,8 +1,8 @@
 """The GPT as a graph for ONNX Runtime: prefill and decode in one, keys and values written in place.
 
 Built by hand from ONNX Runtime's fused operators, because an exporter decomposes attention and the norms: this graph
-reads its weights near the memory's bandwidth and is made in seconds. Embeddings stay outside as plain arrays: a step
-looks up five rows of them.
+reads its weights near the memory's bandwidth and is made in seconds. Embeddings stay outside, in the voice's own
+file: a step looks up four rows of them.
 
 Inputs: `embeddings` [B, S, D] right-padded; `last_position` [B] int32, each row's last real position counted from its
 first token; `longest` [1] int32, positions of the longest row, the new ones included; `read_at` [B, 1] int64, the
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 MODEL_FILE = "gpt.onnx"
-TEXT_EMBEDDING_FILE = "text_embedding.npy"
-CODE_EMBEDDING_FILE = "code_embedding.npy"
 HEAD_NODE = "logits.MatMul"
 ROPE_TABLES = "rope_"
 """How the names of the rotary tables begin: a step reads one row of them and not all."""
@@ -39,14 +37,12 @@ _HEAD_MULTIPLE = 16  # GroupQueryAttention with rotary positions takes head size
 
 
 def export_gpt(gpt: Gpt, folder: Path) -> dict[str, Any]:
-    """Write the graph, its weights and the embeddings into `folder`; returns what the manifest records."""
+    """Write the graph and its weights into `folder`; returns what the manifest records."""
     config = gpt.config
     head_dim = -(-config.head_dim // _HEAD_MULTIPLE) * _HEAD_MULTIPLE
     with GraphWriter(folder) as graph:
         _write_graph(graph, gpt, head_dim)
         graph.save(MODEL_FILE, "gpt")
-    _save_embedding(folder / TEXT_EMBEDDING_FILE, gpt.text_embedding.weight)
-    _save_embedding(folder / CODE_EMBEDDING_FILE, gpt.code_embedding.weight)
     return {
         "opset": OPSET,
         "layers": config.layers,
@@ -178,13 +174,6 @@ def _pad_heads(weight: Tensor, config: GptConfig, head_dim: int) -> Array:
     return (
         np.pad(halves, ((0, 0), (0, 0), (0, extra), (0, 0))).reshape(-1, array.shape[1]) if extra else array
     )
-
-
-def _save_embedding(file: Path, weight: Tensor) -> None:
-    """Half precision when that loses nothing, as with a voice stored in half precision."""
-    array = _numpy(weight)
-    half = array.astype(np.float16)
-    np.save(file, half if np.array_equal(half.astype(np.float32), array) else array)
 
 
 def _numpy(tensor: Tensor) -> Array:

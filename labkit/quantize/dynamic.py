@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from labkit.quantize.onnx_files import copy_arrays, save
+from labkit.quantize.onnx_files import save
 from labkit.spec import Option
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = {
@@ -26,7 +26,7 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
 def quantize_dynamic(
     source: Path, folder: Path, model: str, head_node: str, options: Mapping[str, Option]
 ) -> dict[str, Any]:
-    """Quantize `source/model` into `folder`, copying the other files; returns what the manifest records.
+    """Quantize `source/model` into `folder`; returns what the manifest records.
 
     `options` are complete; `head_node` names the product that is left alone unless `quantize_heads` is set.
     """
@@ -50,7 +50,6 @@ def quantize_dynamic(
     quantized = onnx.load(target)
     target.unlink()
     save(quantized, target)
-    copy_arrays(source, folder)
     products = [node for node in quantized.graph.node if node.op_type == "MatMulInteger"]
     return {"quantized_nodes": len(products), "excluded_nodes": excluded}
 

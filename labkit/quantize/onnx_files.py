@@ -1,8 +1,7 @@
-"""Exported graphs on disk: open one, write a changed one. Tensors lie in one file beside the graph."""
+"""Exported graphs on disk: write a changed one. Tensors lie in one file beside the graph."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,3 @@ def save(model: onnx.ModelProto, target: Path) -> None:
         model, str(target), save_as_external_data=True, all_tensors_to_one_file=True, location=_DATA,
         size_threshold=_INLINE_BYTES,
     )  # fmt: skip
-
-
-def copy_arrays(source: Path, folder: Path) -> None:
-    """Take along the arrays that an exporter keeps outside of its graph."""
-    for file in source.glob("*.npy"):
-        shutil.copyfile(file, folder / file.name)

@@ -15,7 +15,7 @@ import numpy as np
 
 from labkit.errors import SpecError
 from labkit.quantize.blocks import quantize_blocks
-from labkit.quantize.onnx_files import copy_arrays, save
+from labkit.quantize.onnx_files import save
 from labkit.spec import Option
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _DOMAIN = "com.microsoft"
 def quantize_weights(
     source: Path, folder: Path, model: str, heads: str, bits: int, options: Mapping[str, Option]
 ) -> dict[str, Any]:
-    """Quantize the weights of `source/model` into `folder`, copying the other files; returns what the manifest records.
+    """Quantize the weights of `source/model` into `folder`; returns what the manifest records.
 
     `options` are complete; `heads` names the product that is left alone unless `quantize_heads` is set. SpecError for
     a block size that does not divide the inputs of a product, and for options that contradict each other.
@@ -67,7 +67,6 @@ def quantize_weights(
         graph.graph.initializer.extend(tensors)
         node.CopyFrom(replacement)
     save(graph, folder / model)
-    copy_arrays(source, folder)
     return {"quantized_nodes": len(products), "excluded_nodes": excluded, "bits": bits, **options}
 
 

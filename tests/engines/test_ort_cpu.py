@@ -23,19 +23,19 @@ SPEAKER_TOKEN = 7
 
 
 def artifact(
-    stage: StageName, folder: Path, details: dict, options: dict[str, Option] | None = None
+    stage: StageName, folder: Path, voice: Path, details: dict, options: dict[str, Option] | None = None
 ) -> Artifact:
     return Artifact(
         stage=stage, choice=StageChoice(engine="ort-cpu", options=options or {}), folder=folder,
         files=tuple(file.name for file in folder.iterdir()), size_bytes=0, build_s=None, cached=True, content_hash="",
-        details={"speaker_token": SPEAKER_TOKEN, "step_weights_bytes": 1000, **details},
+        voice_folder=voice, details={"speaker_token": SPEAKER_TOKEN, "step_weights_bytes": 1000, **details},
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def gpt_artifact(tiny_voice: Voice, tmp_path_factory) -> Artifact:
     folder = tmp_path_factory.mktemp("gpt")
-    return artifact("gpt", folder, export_gpt(load_gpt(tiny_voice.folder), folder))
+    return artifact("gpt", folder, tiny_voice.folder, export_gpt(load_gpt(tiny_voice.folder), folder))
 
 
 @pytest.fixture
@@ -120,14 +120,17 @@ def test_placement_and_memory_say_what_the_session_holds(
     stage.reset(2, 30)
     sizes = stage.memory()
     assert sizes["kv_bytes"] == 2 * 30 * sizes["kv_row_position_bytes"]
-    assert sizes["weights_bytes"] == sum(file.stat().st_size for file in gpt_artifact.folder.iterdir())
+    gpt = tiny_voice.config.gpt
+    tables = 4 * gpt.hidden * (gpt.num_text_tokens + 4 * gpt.num_code_tokens)
+    files = sum(file.stat().st_size for file in gpt_artifact.folder.iterdir())
+    assert sizes["weights_bytes"] == files + tables
     assert sizes["step_weights_bytes"] == 1000 + 4 * tiny_voice.config.gpt.hidden * 4
 
 
 def test_session_options_reach_the_session(gpt_artifact: Artifact, tiny_voice: Voice) -> None:
     options: dict[str, Option] = {"graph_optimization_level": "disabled", "arena": False, "memory_pattern": False,
                                   "prepacking": False, "spinning": False}  # fmt: skip
-    plain = artifact("gpt", gpt_artifact.folder, dict(gpt_artifact.details), options)
+    plain = artifact("gpt", gpt_artifact.folder, tiny_voice.folder, dict(gpt_artifact.details), options)
     stage = OrtCpuEngine().load("gpt", plain, device="cpu", threads=1, audio_path="hidden")
     settings = stage.session.get_session_options()
     assert not settings.enable_cpu_mem_arena
@@ -141,7 +144,11 @@ def test_session_options_reach_the_session(gpt_artifact: Artifact, tiny_voice: V
 def test_a_network_runs_and_is_placed(tiny_voice: Voice, tmp_path: Path) -> None:
     export_network(load_vocoder(tiny_voice.folder), "mel", tiny_voice.config, tmp_path)
     stage = OrtCpuEngine().load(
-        "vocoder", artifact("vocoder", tmp_path, {}), device="cpu", threads=1, audio_path="hidden"
+        "vocoder",
+        artifact("vocoder", tmp_path, tiny_voice.folder, {}),
+        device="cpu",
+        threads=1,
+        audio_path="hidden",
     )
     assert isinstance(stage, OrtNetwork)
     audio = stage(np.zeros((2, 100, 7)))  # float64 is taken as well
@@ -159,7 +166,7 @@ def test_there_is_no_other_device() -> None:
 def test_an_artifact_without_a_graph_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=str(tmp_path)):
         OrtCpuEngine().load(
-            "gpt", artifact("gpt", tmp_path, {}), device="cpu", threads=1, audio_path="hidden"
+            "gpt", artifact("gpt", tmp_path, tmp_path, {}), device="cpu", threads=1, audio_path="hidden"
         )
 
 
@@ -172,7 +179,7 @@ import numpy as np
 from labkit.engines.base import Artifact, get_engine
 from labkit.spec import StageChoice
 artifact = Artifact("gpt", StageChoice(engine="ort-cpu"), Path({str(gpt_artifact.folder)!r}), {gpt_artifact.files!r},
-                    0, None, True, "", {dict(gpt_artifact.details)!r})
+                    0, None, True, "", Path({str(gpt_artifact.voice_folder)!r}), {dict(gpt_artifact.details)!r})
 stage = get_engine("ort-cpu").load("gpt", artifact, device="cpu", threads=1, audio_path="hidden")
 stage.reset(1, 4)
 stage.prefill(np.array([[7, 3]]), np.ones((1, 2), bool), None)

@@ -21,7 +21,8 @@ def load(
 ):
     artifact = Artifact(
         stage=stage, choice=StageChoice(precision=precision), folder=voice.folder, files=(), size_bytes=0,
-        build_s=0.0, cached=False, content_hash="", details={"speaker_token": SPEAKER_TOKEN},
+        build_s=0.0, cached=False, content_hash="", voice_folder=voice.folder,
+        details={"speaker_token": SPEAKER_TOKEN},
     )  # fmt: skip
     return TorchEngine().load(stage, artifact, device=device, threads=1, audio_path=audio_path)
 

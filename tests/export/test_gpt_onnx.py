@@ -2,18 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 import torch
 
-from labkit.export.gpt_onnx import (
-    CODE_EMBEDDING_FILE,
-    MODEL_FILE,
-    ROPE_TABLES,
-    TEXT_EMBEDDING_FILE,
-    export_gpt,
-)
+from labkit.export.gpt_onnx import MODEL_FILE, ROPE_TABLES, export_gpt
 from labkit.export.graph import weight_bytes
 from labkit.model.config import GptConfig
 from labkit.model.gpt import Gpt
@@ -63,15 +56,3 @@ def test_weight_bytes_count_what_a_step_reads(tmp_path: Path) -> None:
     )
     small_constants = 8 + 4
     assert weight_bytes(tmp_path / MODEL_FILE, except_for=ROPE_TABLES) == read + small_constants
-
-
-def test_embeddings_are_halved_only_when_nothing_is_lost(tmp_path: Path) -> None:
-    gpt, _ = make(tmp_path, 64, 4)
-    assert np.load(tmp_path / TEXT_EMBEDDING_FILE).dtype == np.float32
-    with torch.no_grad():
-        gpt.text_embedding.weight.copy_(gpt.text_embedding.weight.half())
-    export_gpt(gpt, tmp_path)
-    halved = np.load(tmp_path / TEXT_EMBEDDING_FILE)
-    assert halved.dtype == np.float16
-    np.testing.assert_array_equal(halved.astype(np.float32), gpt.text_embedding.weight.detach().numpy())
-    assert np.load(tmp_path / CODE_EMBEDDING_FILE).shape == (4 * 20, 64)
