@@ -35,6 +35,10 @@ class CheckpointError(UserError):
     """A voice folder with missing, truncated, extra, misshapen or unsafe files."""
 
 
+class CalibrationError(UserError):
+    """A list of texts that a recipe must not or cannot be calibrated on."""
+
+
 class UnavailableError(LabError):
     """An engine, metric or tool that this machine cannot run; carries the remedy."""
 

@@ -1,0 +1,100 @@
+"""Which sentences to calibrate on: enough of them, readable, and none that a recipe is later judged by.
+
+A list is named as a corpus of the manifest whose split is `calibration`, several of them joined by `+`, or a text file
+of the user's own. Knows no voice but what it can say.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labkit.errors import CalibrationError
+from labkit.text.corpus import CorpusText, corpus_folder, known_corpora, load_corpus
+
+if TYPE_CHECKING:
+    from labkit.voices import Voice
+
+MIN_SENTENCES, MAX_SENTENCES = 50, 200
+"""Fewer leave ranges to chance; more cost time and hardly move them."""
+_OWN_FILE = ".txt"
+
+
+def default_corpus(voice: Voice) -> str:
+    """The digit strings for a voice that knows words of a closed domain, else both languages."""
+    return "nano-calibration" if voice.domain_words else "english-calibration+mandarin-calibration"
+
+
+def calibration_texts(corpus: str, sentences: int, *, minimum: int = MIN_SENTENCES) -> tuple[CorpusText, ...]:
+    """`sentences` texts, spread evenly over the list, so that each of its domains is there.
+
+    CalibrationError when the number is out of range, when the list is empty, too short, not UTF-8, an evaluation list,
+    or shares a text with one.
+    """
+    if not minimum <= sentences <= MAX_SENTENCES:
+        raise CalibrationError(f"calibration: {sentences} sentences; ask for {minimum} to {MAX_SENTENCES}.")
+    texts = [text for name in corpus.split("+") for text in _read(name.strip())]
+    if len(texts) < sentences:
+        raise CalibrationError(
+            f"calibration list {corpus!r} has {len(texts)} texts, but {sentences} were asked for; "
+            f"ask for fewer (at least {minimum}), add texts, or join lists with '+'."
+        )
+    _refuse_overlap(corpus, texts)
+    return tuple(texts[i * len(texts) // sentences] for i in range(sentences))
+
+
+def _read(name: str) -> list[CorpusText]:
+    if name.endswith(_OWN_FILE):
+        return _read_file(Path(name).expanduser())
+    corpus = load_corpus(name)
+    if corpus.split != "calibration":
+        lists = ", ".join(known for known in known_corpora() if load_corpus(known).split == "calibration")
+        raise CalibrationError(
+            f"corpus {name!r} is an evaluation list: a recipe tuned on it could not be judged by it. "
+            f"Calibration lists: {lists}; or give a .txt file of your own."
+        )
+    return list(corpus.texts)
+
+
+def _read_file(path: Path) -> list[CorpusText]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise CalibrationError(
+            f"calibration list {path}: byte {error.start} is not UTF-8; save the file as UTF-8."
+        ) from error
+    except OSError as error:
+        raise CalibrationError(f"calibration list {path} cannot be read: {error.strerror}.") from error
+    texts = dict.fromkeys(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    if not texts:
+        raise CalibrationError(f"calibration list {path} is empty; write one sentence a line.")
+    return [CorpusText(f"{path.stem}-{i:03d}", text) for i, text in enumerate(texts, 1)]
+
+
+def _refuse_overlap(corpus: str, texts: list[CorpusText]) -> None:
+    judged = _evaluation_texts(corpus_folder())
+    for text in texts:
+        if name := judged.get(_folded(text.text)):
+            raise CalibrationError(
+                f"calibration list {corpus!r}: {text.text!r} is also in the evaluation list {name!r}, "
+                "and a recipe tuned on it could not be judged by that list; remove it."
+            )
+
+
+@cache
+def _evaluation_texts(folder: Path) -> dict[str, str]:
+    """Folded text -> the evaluation list that holds it."""
+    lists = {name: load_corpus(name) for name in known_corpora()}
+    return {
+        _folded(text.text): name
+        for name, corpus in lists.items()
+        if corpus.split == "evaluation"
+        for text in corpus.texts
+    }
+
+
+def _folded(text: str) -> str:
+    """Letters and digits alone: marks, case and blanks do not make another sentence."""
+    return re.sub(r"[\W_]+", "", text).casefold()
