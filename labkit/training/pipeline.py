@@ -155,8 +155,9 @@ class NanoTraining:
     def items(self) -> list[corpus.Item]:
         data = self.recipe.data
         return corpus.plan(
-            data.voices, data.per_voice, self.held_out.test, self.held_out.forbidden, data.valid, data.seed
-        )
+            data.voices, data.per_voice, self.held_out.test, self.held_out.forbidden, data.valid, data.seed,
+            data.repeated_per_voice,
+        )  # fmt: skip
 
     @cached_property
     def speakers(self) -> dict[str, np.ndarray]:
@@ -196,7 +197,9 @@ class NanoTraining:
         return self._trained("dvae", Dvae(self.recipe.config.dvae, self.recipe.config.audio))
 
     def trained_gpt(self) -> Gpt:
-        return self._trained("gpt", Gpt(self.recipe.config.gpt))
+        """After settling, when the recipe has that."""
+        stage = "gpt/settle" if self.recipe.gpt.settle.steps else "gpt"
+        return self._trained("gpt", Gpt(self.recipe.config.gpt), stage)
 
     def trained_vocoder(self) -> Vocoder:
         """After the polish, when the recipe has one."""

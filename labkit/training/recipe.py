@@ -12,7 +12,7 @@ from labkit.model.config import NANO, VoiceConfig
 from labkit.training.decoder import DecoderStage
 from labkit.training.dvae import DvaeStage
 from labkit.training.gpt import GptStage
-from labkit.training.loop import Pace
+from labkit.training.loop import Pace, Schedule
 from labkit.training.vocabulary import TOKENS
 from labkit.training.vocoder import VocoderStage
 
@@ -24,6 +24,7 @@ class DataStage:
     voices: tuple[str, ...] = ("jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
     speakers: tuple[str, ...] = ("gongitsune", "nezumi", "tebukuro", "kumo")
     per_voice: int = 330
+    repeated_per_voice: int = 84
     valid: int = 40
     seed: int = 20
     spliced: int = 4000
@@ -53,15 +54,18 @@ NANO_RECIPE = Recipe(
 
 
 def _short(stage: Any, **changes: Any) -> Any:
-    return replace(stage, schedule=replace(stage.schedule, steps=4, warmup=2), batch=4, **changes)
+    schedule = replace(stage.schedule, steps=4, warmup=2)
+    return replace(stage, schedule=schedule, batch=4, **changes)
 
+
+_FEW = Schedule(steps=2, peak=1e-4)
 
 SMOKE_RECIPE = Recipe(
     config=NANO_RECIPE.config,
-    data=DataStage(per_voice=12, valid=4, spliced=8, copies=2),
+    data=DataStage(per_voice=12, repeated_per_voice=1, valid=4, spliced=8, copies=2),
     dvae=_short(DvaeStage(), frames=32),
-    vocoder=_short(VocoderStage(), frames=24),
-    gpt=_short(GptStage()),
+    vocoder=_short(VocoderStage(), frames=24, polish=_FEW, discriminated=2),
+    gpt=_short(GptStage(), settle=_FEW),
     decoder=_short(DecoderStage(), steps=12),
     pace=Pace(log_steps=2, validate_steps=4, save_s=1.0),
     teacher="tones",
