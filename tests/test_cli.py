@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -104,10 +103,16 @@ def test_words_outside_the_domain_are_named_and_spoken_anyway(monkeypatch, capsy
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_exits_130(tmp_path: Path) -> None:
-    code = "import time, labkit.cli as c; c.app.command('wait')(lambda: time.sleep(60)); c.main()"
-    child = subprocess.Popen([sys.executable, "-c", code, "wait"], cwd=tmp_path, stderr=subprocess.PIPE)
-    time.sleep(3)
+    code = (
+        "import time, labkit.cli as c\n"
+        "c.app.command('wait')(lambda: (print('started', flush=True), time.sleep(60)))\n"
+        "c.main()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "wait"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdout is not None and child.stdout.readline() == b"started\n"
     child.send_signal(signal.SIGINT)
-    _, shown = child.communicate(timeout=30)
+    _, shown = child.communicate(timeout=60)
     assert child.returncode == 130
     assert b"Traceback" not in shown
