@@ -1,0 +1,137 @@
+"""Does a clip say its text? A recognizer's answer for every clip on disk, kept beside its shard.
+
+A pass of its own, so that the teacher never waits for it; it resumes at the first shard without answers. Raw answers
+are kept, verdicts are made on reading. Silence, clipping and odd durations never get this far: such clips are dropped
+while they are made, and the shard says why; both kinds of loss are counted here. Knows spelling and homophones of
+the domain; does not know who spoke.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from labkit.quality.words import heard_digits, plain_words
+from labkit.training.corpus import SAMPLE_RATE, read_shard, shards, words_of
+
+WORDS_AN_ERROR = 4
+"""One wrong word is forgiven for so many: Whisper-base mishears a few percent of clean speech itself."""
+SHORTEST_S = 0.1
+SPELLED_OUT = (
+    (r"%", " percent "), (r"°", " degrees "), (r"\$\s*(\d+)", r"\1 dollars "),
+    (r"(\d)\s*g\b", r"\1 grams "), (r"(\d)\s*m\b", r"\1 meters "), (r"(\d)\s*w\b", r"\1 watts "),
+)  # fmt: skip
+"""Signs and units as a recognizer writes them after figures."""
+SPELLINGS = {
+    "ok": "okay", "metres": "meters", "write": "right", "read": "red", "blew": "blue", "know": "no", "ours": "hours",
+    "our": "hours", "clothes": "close", "paws": "pause",
+}  # fmt: skip
+
+Ears = Callable[[np.ndarray], str]  # audio [N] at 24 kHz -> what was heard
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was heard of one clip; `errors` and `words` count words in comparable spelling."""
+
+    index: int
+    heard: str
+    errors: int
+    words: int
+
+    @property
+    def is_right(self) -> bool:
+        return self.errors <= self.words // WORDS_AN_ERROR
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a corpus lost: clips heard, and the dropped ones by reason."""
+
+    clips: int
+    lost: Counter[str]
+    errors: int
+    words: int
+
+    def in_words(self) -> str:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.lost.items())) or "none"
+        rate = f"{100 * self.errors / self.words:.1f} %" if self.words else "unknown"
+        return f"check: {self.clips} clips heard, word error rate {rate}; dropped: {reasons}"
+
+
+def comparable(text: str) -> list[str]:
+    """Words as they are compared: numbers digit by digit, because a recognizer writes 42 for both readings."""
+    for sign, spelling in SPELLED_OUT:
+        text = re.sub(sign, spelling, text, flags=re.IGNORECASE)
+    return heard_digits([SPELLINGS.get(word, word) for word in plain_words(text)])
+
+
+def whisper_ears() -> Ears:
+    """Whisper-base from its packages; `ScorerFileError` when they are not installed."""
+    from labkit.quality.audio import to_16k
+    from labkit.quality.whisper import Whisper, assemble
+
+    whisper = Whisper(assemble())
+    return lambda audio: whisper.transcribe(to_16k(audio))
+
+
+def answer(index: int, text: str, audio: np.ndarray, ears: Ears) -> Answer:
+    from labkit.training.listen import edit_distance
+
+    said = comparable(" ".join(words_of(text)))
+    heard = ears(audio) if len(audio) >= SHORTEST_S * SAMPLE_RATE else ""
+    return Answer(index, heard, edit_distance(said, comparable(heard)), len(said))
+
+
+def answers_path(shard: Path) -> Path:
+    return shard.with_suffix(".heard.json")
+
+
+def check_corpus(folder: Path, ears: Ears, *, say: Callable[[str], None] = print) -> Tally:
+    """Hear every shard that has no answers yet, then tell what the whole corpus lost."""
+    paths = shards(folder)
+    for number, path in enumerate(paths, start=1):
+        kept = answers_path(path)
+        if kept.exists():
+            continue
+        answers = [answer(c.item.index, c.item.text, c.audio, ears) for c in read_shard(path)[0]]
+        _write(kept, answers)
+        wrong = sum(not a.is_right for a in answers)
+        say(f"check: shard {number}/{len(paths)}, {len(answers)} clips, {wrong} not as they should be")
+    return tally(folder)
+
+
+def _write(path: Path, answers: Sequence[Answer]) -> None:
+    scratch = path.with_suffix(".tmp")
+    scratch.write_text(json.dumps([asdict(a) for a in answers]), encoding="utf-8")
+    scratch.replace(path)
+
+
+def read_answers(folder: Path) -> Iterator[Answer]:
+    """All answers on disk in plan order."""
+    for path in map(answers_path, shards(folder)):
+        if path.exists():
+            yield from (Answer(**entry) for entry in json.loads(path.read_text(encoding="utf-8")))
+
+
+def found_right(folder: Path) -> set[int]:
+    """Indexes of the items whose clips say what they should."""
+    return {a.index for a in read_answers(folder) if a.is_right}
+
+
+def tally(folder: Path) -> Tally:
+    answers = list(read_answers(folder))
+    lost = Counter(_kind(drop["reason"]) for path in shards(folder) for drop in read_shard(path)[1])
+    lost["misheard"] = sum(not a.is_right for a in answers)
+    return Tally(len(answers), +lost, sum(a.errors for a in answers), sum(a.words for a in answers))
+
+
+def _kind(reason: str) -> str:
+    """Reasons with figures in them ("lasts 5.00 s for 1 words") count as one kind."""
+    return "of odd duration" if reason.startswith("lasts") else reason
