@@ -25,7 +25,7 @@ from labkit.voices import cache_folder
 
 STAGES = ("data", "check")
 PLAN_VERSION = 1
-"""Names the folder. Raise it when the same recipe gives other items or speaks them otherwise: old speech is then left alone."""
+"""Names the folder. Raise it when the same recipe gives other items or other speech: old shards are then left alone."""
 PAUSE_S = 0.4
 LEAD_S, TAIL_S = 0.04, 0.08  # of the silence that `trim` leaves around every part
 HISS = 1e-4  # RMS of what fills a pause, -80 dB: rooms are never digitally silent
