@@ -22,7 +22,7 @@ FLOORS: list[set[str]] = [
     {"calibration"},
     {"artifacts", "report", "upstream"},
     {"pipeline"},
-    {"scenarios", "reference"},
+    {"scenarios", "reference", "sensitivity"},
     {"speak"},
     {"run"},
     {"sweep", "bench", "doctor", "training"},

@@ -1,0 +1,11 @@
+"""Which part of a voice minds being rounded: one part at a time, measured on what the voice really said.
+
+`sensitivity` rounds the weights of one block, of one kind of operator, or of the heads, runs the stage on recorded
+generations (teacher-forced: the codes are fed, never drawn, so no sampling noise) and compares with float32.
+Activations stay float32, so this is about weights alone. It changes no file and makes no artifact.
+"""
+
+from labkit.sensitivity.chart import sensitivity_bars
+from labkit.sensitivity.measuring import MIN_TEXTS, sensitivity
+
+__all__ = ["MIN_TEXTS", "sensitivity", "sensitivity_bars"]
