@@ -7,10 +7,13 @@ making process, never in one that is measured.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from labkit.artifacts.files import ArtifactFolder
 from labkit.artifacts.parity import Figure, Kind, check_gpt, check_network
@@ -101,6 +104,7 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE, ROPE_TABLES
     from labkit.export.graph import weight_bytes
     from labkit.quantize.dynamic import quantize_dynamic
+    from labkit.quantize.static import quantize_static
     from labkit.quantize.weight_only import quantize_weights
 
     exact = StageChoice(engine=job.plan.choice.engine, precision="fp32")
@@ -111,6 +115,9 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     source, options = job.store.path(base.content_hash), job.plan.make_options
     if job.plan.choice.precision == "int8-dynamic":
         details = quantize_dynamic(source, folder, MODEL_FILE, HEAD_NODE, options)
+    elif job.plan.choice.precision == "int8-static":
+        feeds = _calibration_inputs(job, manifest["details"])
+        details = quantize_static(source, folder, MODEL_FILE, HEAD_NODE, feeds, options, job.say)
     else:
         bits = {"int8-weight": 8, "int4-weight": 4}[job.plan.choice.precision]
         details = quantize_weights(source, folder, MODEL_FILE, HEAD_NODE, bits, options)
@@ -120,10 +127,28 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     return {**manifest["details"], **details}, seconds
 
 
+def _calibration_inputs(job: _Job, details: Mapping[str, Any]) -> Iterator[dict[str, NDArray[Any]]]:
+    """All inputs of the exported GPT for each recorded sentence: read at once, into an empty cache of its length."""
+    from labkit.calibration import calibration_set
+
+    sentences = calibration_set(job.voice, sentences=int(job.plan.make_options["sentences"]))
+    for feed in sentences.feeds("gpt", job.progress):
+        length = feed["embeddings"].shape[1]
+        cache = np.zeros((1, details["heads"], length, details["head_dim"]), np.float32)
+        yield {
+            **feed,
+            "last_position": np.array([length - 1], np.int32),
+            "longest": np.array([length], np.int32),
+            "read_at": np.array([[length - 1]], np.int64),
+            **{f"past_{kind}_{i}": cache for kind in ("key", "value") for i in range(details["layers"])},
+        }
+
+
 _MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]]]] = {
     "export-gpt": _export_gpt,
     "export-network": _export_network,
     "quantize-gpt-dynamic": _quantize_gpt,
+    "quantize-gpt-static": _quantize_gpt,
     "quantize-gpt-int8-weight": _quantize_gpt,
     "quantize-gpt-int4-weight": _quantize_gpt,
 }

@@ -15,7 +15,7 @@ from labkit.artifacts.files import content_hash
 from labkit.engines.base import get_engine
 from labkit.errors import SpecError
 from labkit.model import layout
-from labkit.quantize import dynamic, weight_only
+from labkit.quantize import dynamic, static, weight_only
 from labkit.spec import Option, Recipe, StageChoice, StageName
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _EXPORT_NETWORK = Maker("export-network", version=1)
 _QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=2, options=dynamic.OPTIONS)
 _QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=2, options=weight_only.INT8_OPTIONS)
 _QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=2, options=weight_only.INT4_OPTIONS)
+_QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=1, options=static.OPTIONS)
 
 # (engine, stage, precision) -> maker; engines that are not here read the voice's own files
 _MAKERS: dict[tuple[str, StageName, str], Maker] = {
@@ -50,6 +51,7 @@ _MAKERS: dict[tuple[str, StageName, str], Maker] = {
     ("ort-cpu", "decoder", "fp32"): _EXPORT_NETWORK,
     ("ort-cpu", "vocoder", "fp32"): _EXPORT_NETWORK,
     ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
+    ("ort-cpu", "gpt", "int8-static"): _QUANTIZE_GPT_STATIC,
     ("ort-cpu", "gpt", "int8-weight"): _QUANTIZE_GPT_INT8,
     ("ort-cpu", "gpt", "int4-weight"): _QUANTIZE_GPT_INT4,
 }
@@ -102,6 +104,10 @@ def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: 
     }
     if stage == "decoder":
         inputs["audio_path"] = audio_path
+    if choice.precision == "int8-static":
+        from labkit.calibration import calibration_set
+
+        inputs["calibration"] = calibration_set(voice, sentences=int(options["sentences"])).content_hash
     return Plan(stage, choice, maker.name, options, inputs, content_hash(inputs), speaker_token)
 
 

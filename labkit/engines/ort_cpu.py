@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PROVIDER = "CPUExecutionProvider"
 _PRECISIONS: dict[StageName, tuple[str, ...]] = {
-    "gpt": ("fp32", "int8-dynamic", "int8-weight", "int4-weight"),
+    "gpt": ("fp32", "int8-dynamic", "int8-static", "int8-weight", "int4-weight"),
     "decoder": ("fp32",),
     "vocoder": ("fp32",),
 }

@@ -1,7 +1,8 @@
-"""Exported graphs on disk: write a changed one. Tensors lie in one file beside the graph."""
+"""What the transforms of exported graphs share: finding the products that have weights, and writing a changed graph."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,16 @@ if TYPE_CHECKING:
 
 _DATA = "weights.bin"
 _INLINE_BYTES = 1024
+
+
+def constant_products(model: onnx.ModelProto, excluded: Collection[str]) -> list[onnx.NodeProto]:
+    """The MatMul nodes whose second factor is a tensor of the graph, without those named in `excluded`."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [
+        node
+        for node in model.graph.node
+        if node.op_type == "MatMul" and node.input[1] in weights and node.name not in excluded
+    ]
 
 
 def save(model: onnx.ModelProto, target: Path) -> None:

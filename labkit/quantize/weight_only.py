@@ -7,7 +7,7 @@ numbers do not depend on what else is in its batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from labkit.errors import SpecError
 from labkit.quantize.blocks import quantize_blocks
-from labkit.quantize.onnx_files import save
+from labkit.quantize.onnx_files import constant_products, save
 from labkit.spec import Option
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def quantize_weights(
     graph = onnx.load(source / model)
     excluded = [] if options["quantize_heads"] else [heads]
     weights = {tensor.name: tensor for tensor in graph.graph.initializer}
-    products = _products(graph, weights, excluded)
+    products = constant_products(graph, excluded)
     _require_division(products, weights, int(options["block_size"]))
     for node in products:
         replacement, tensors = _in_blocks(
@@ -68,16 +68,6 @@ def quantize_weights(
         node.CopyFrom(replacement)
     save(graph, folder / model)
     return {"quantized_nodes": len(products), "excluded_nodes": excluded, "bits": bits, **options}
-
-
-def _products(
-    graph: onnx.ModelProto, weights: Collection[str], excluded: Collection[str]
-) -> list[onnx.NodeProto]:
-    return [
-        node
-        for node in graph.graph.node
-        if node.op_type == "MatMul" and node.input[1] in weights and node.name not in excluded
-    ]
 
 
 def _require_division(

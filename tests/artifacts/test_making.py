@@ -9,7 +9,7 @@ from labkit.artifacts import making
 from labkit.artifacts.files import ArtifactFolder
 from labkit.artifacts.plans import plan_stage
 from labkit.errors import ParityError
-from labkit.spec import StageChoice
+from labkit.spec import Option, StageChoice
 from labkit.voices import Voice
 
 
@@ -63,3 +63,40 @@ def test_a_damaged_artifact_is_made_again_and_says_so(tiny_voice: Voice, tmp_pat
     assert any("damaged: network.onnx has changed" in line for line in lines)
     assert "network.onnx has changed" in again["note"]
     assert again["files"] == manifest["files"]
+
+
+@pytest.mark.parametrize(
+    ("precision", "options", "share"),
+    [
+        ("int8-weight", {"block_size": 32}, 0.45),
+        ("int4-weight", {"algorithm": "hqq"}, 0.35),
+        ("int4-weight", {"symmetric": True, "quantize_heads": True}, 0.2),
+    ],
+)
+def test_weights_in_blocks_are_made_smaller_and_stay_near(
+    blocky_voice: Voice, tmp_path: Path, precision: str, options: dict[str, Option], share: float
+) -> None:
+    manifest, _ = make(blocky_voice, tmp_path, precision, **options)
+    exact, _ = make(blocky_voice, tmp_path, "fp32")
+    size = manifest["details"]["step_weights_bytes"] / exact["details"]["step_weights_bytes"]
+    heads = 4 * 626 * 64 * 4 / exact["details"]["step_weights_bytes"]
+    assert size < (share if options.get("quantize_heads") else heads + share * (1 - heads))
+    assert min(figure["cosine"] for figure in manifest["details"]["parity"]) > 0.95
+
+
+@pytest.mark.filterwarnings("ignore::labkit.text.check.DomainWarning")
+def test_static_ranges_come_from_the_voice_speaking_a_calibration_list(
+    tiny_voice: Voice, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    manifest, lines = make(tiny_voice, tmp_path, "int8-static", sentences=50)
+    assert any("calibrating on sentence 50" in line for line in lines)
+    assert len(manifest["inputs"]["calibration"]) == 32
+    assert min(figure["cosine"] for figure in manifest["details"]["parity"]) > 0.97
+    other = plan_stage(
+        "gpt",
+        StageChoice(engine="ort-cpu", precision="int8-static", options={"sentences": 200}),
+        tiny_voice,
+        "hidden",
+    )
+    assert other.inputs["calibration"] != manifest["inputs"]["calibration"]
