@@ -100,19 +100,17 @@ def _export_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, 
 
 
 def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
-    """Quantize the exported fp32 graph, which is made first when it is not there."""
+    """Quantize the products of the exported GPT."""
     from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE, ROPE_TABLES
     from labkit.export.graph import weight_bytes
     from labkit.quantize.dynamic import quantize_dynamic
     from labkit.quantize.static import quantize_static
     from labkit.quantize.weight_only import quantize_weights
 
-    exact = StageChoice(engine=job.plan.choice.engine, precision="fp32")
-    base = plan_stage("gpt", exact, job.voice, job.audio_path)
-    manifest = make(base, job.voice, job.audio_path, job.store, job.progress)
+    source, manifest = _exact(job)
     job.say("quantizing")
     started = time.perf_counter()
-    source, options = job.store.path(base.content_hash), job.plan.make_options
+    options = job.plan.make_options
     if job.plan.choice.precision == "int8-dynamic":
         details = quantize_dynamic(source, folder, MODEL_FILE, HEAD_NODE, options)
     elif job.plan.choice.precision == "int8-static":
@@ -125,6 +123,29 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
     details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
     return {**manifest["details"], **details}, seconds
+
+
+def _quantize_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    """Quantize the products of an exported decoder or vocoder; the vocoder's last one stays in float32."""
+    from labkit.export.networks_onnx import MODEL_FILE, VOCODER_HEAD
+    from labkit.quantize.dynamic import quantize_dynamic
+
+    source, manifest = _exact(job)
+    job.say("quantizing")
+    started = time.perf_counter()
+    head = VOCODER_HEAD if job.plan.stage == "vocoder" else ""
+    details = quantize_dynamic(source, folder, MODEL_FILE, head, job.plan.make_options)
+    _check_model(folder / MODEL_FILE)
+    seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
+    return {**manifest["details"], **details}, seconds
+
+
+def _exact(job: _Job) -> tuple[Path, dict[str, Any]]:
+    """The folder and the manifest of the same stage in fp32, made when it is not there."""
+    exact = StageChoice(engine=job.plan.choice.engine, precision="fp32")
+    base = plan_stage(job.plan.stage, exact, job.voice, job.audio_path)
+    manifest = make(base, job.voice, job.audio_path, job.store, job.progress)
+    return job.store.path(base.content_hash), manifest
 
 
 def _calibration_inputs(job: _Job, details: Mapping[str, Any]) -> Iterator[dict[str, NDArray[Any]]]:
@@ -148,6 +169,7 @@ _MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]
     "export-gpt": _export_gpt,
     "export-network": _export_network,
     "quantize-gpt-dynamic": _quantize_gpt,
+    "quantize-network-dynamic": _quantize_network,
     "quantize-gpt-static": _quantize_gpt,
     "quantize-gpt-int8-weight": _quantize_gpt,
     "quantize-gpt-int4-weight": _quantize_gpt,

@@ -41,6 +41,7 @@ _VOICE_FILES = Maker("voice-files", version=1, packages=())
 _EXPORT_GPT = Maker("export-gpt", version=2)
 _EXPORT_NETWORK = Maker("export-network", version=1)
 _QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=2, options=dynamic.OPTIONS)
+_QUANTIZE_NETWORK_DYNAMIC = Maker("quantize-network-dynamic", version=1, options=dynamic.NETWORK_OPTIONS)
 _QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=2, options=weight_only.INT8_OPTIONS)
 _QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=2, options=weight_only.INT4_OPTIONS)
 _QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=1, options=static.OPTIONS)
@@ -51,6 +52,8 @@ _MAKERS: dict[tuple[str, StageName, str], Maker] = {
     ("ort-cpu", "decoder", "fp32"): _EXPORT_NETWORK,
     ("ort-cpu", "vocoder", "fp32"): _EXPORT_NETWORK,
     ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
+    ("ort-cpu", "decoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
+    ("ort-cpu", "vocoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
     ("ort-cpu", "gpt", "int8-static"): _QUANTIZE_GPT_STATIC,
     ("ort-cpu", "gpt", "int8-weight"): _QUANTIZE_GPT_INT8,
     ("ort-cpu", "gpt", "int4-weight"): _QUANTIZE_GPT_INT4,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from labkit.model.config import VoiceConfig
 
 MODEL_FILE = "network.onnx"
+VOCODER_HEAD = "/out/MatMul"
+"""The product that gives magnitude and phase."""
 _STEPS = 11  # of the traced example; any length above one shows every operator
 _TIME_AXIS = {"hidden": 1, "codes": 1, "mel": 2}
 

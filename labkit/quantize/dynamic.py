@@ -1,4 +1,4 @@
-"""Dynamic INT8 of an exported GPT: INT8 weights on disk, activations quantized as they come.
+"""Dynamic INT8 of an exported graph: INT8 weights on disk, activations quantized as they come.
 
 The activations of one product share one scale, over all rows and positions of the batch: unlike at other precisions,
 what else is in a batch changes a row's numbers a little.
@@ -15,26 +15,28 @@ from typing import Any
 from labkit.quantize.onnx_files import save
 from labkit.spec import Option
 
-OPTIONS: Mapping[str, tuple[Option, ...]] = {
+NETWORK_OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "per_channel": (True, False),  # one weight scale for each output instead of one for the whole matrix
-    "quantize_heads": (False, True),
     "reduce_range": (False, True),  # 7-bit weights, for CPUs whose INT8 products saturate (AVX2 without VNNI)
 }
-"""Build options with the values they may take, the default first."""
+"""Build options of decoder and vocoder with the values they may take, the default first."""
+OPTIONS: Mapping[str, tuple[Option, ...]] = {**NETWORK_OPTIONS, "quantize_heads": (False, True)}
+"""Build options of the GPT."""
 
 
 def quantize_dynamic(
-    source: Path, folder: Path, model: str, head_node: str, options: Mapping[str, Option]
+    source: Path, folder: Path, model: str, heads: str, options: Mapping[str, Option]
 ) -> dict[str, Any]:
-    """Quantize `source/model` into `folder`; returns what the manifest records.
+    """Quantize the constant matrix products of `source/model` into `folder`; returns what the manifest records.
 
-    `options` are complete; `head_node` names the product that is left alone unless `quantize_heads` is set.
+    `options` are complete; `heads` names the product that is left alone unless `quantize_heads` is there and set, or
+    is empty. Convolutions stay as they are.
     """
     import onnx
     from onnxruntime.quantization import QuantType
     from onnxruntime.quantization import quantize_dynamic as ort_quantize_dynamic
 
-    excluded = [] if options["quantize_heads"] else [head_node]
+    excluded = [] if options.get("quantize_heads") or not heads else [heads]
     target = folder / model
     with _without_advice():
         ort_quantize_dynamic(

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from labkit.artifacts import making
 from labkit.artifacts.files import ArtifactFolder
 from labkit.artifacts.plans import plan_stage
 from labkit.errors import ParityError
+from labkit.export.networks_onnx import VOCODER_HEAD
 from labkit.spec import Option, StageChoice
 from labkit.voices import Voice
 
@@ -100,3 +103,17 @@ def test_static_ranges_come_from_the_voice_speaking_a_calibration_list(
         "hidden",
     )
     assert other.inputs["calibration"] != manifest["inputs"]["calibration"]
+
+
+@pytest.mark.parametrize("stage", ["decoder", "vocoder"])
+def test_a_network_keeps_its_convolutions_and_the_vocoder_its_head(
+    tiny_voice: Voice, tmp_path: Path, stage: str
+) -> None:
+    manifest, _ = make(tiny_voice, tmp_path, "int8-dynamic", stage)
+    nodes = onnx.load(tmp_path / "artifacts" / manifest["content_hash"] / "network.onnx").graph.node
+    operators = Counter(node.op_type for node in nodes)
+    assert operators["MatMulInteger"] == manifest["details"]["quantized_nodes"] == 4
+    assert operators["Conv"] > 0 and operators["ConvInteger"] == 0
+    kept = {node.name for node in nodes if node.op_type == "MatMul"}
+    assert (VOCODER_HEAD in kept) == (stage == "vocoder")
+    assert min(figure["cosine"] for figure in manifest["details"]["parity"]) > 0.99
