@@ -59,9 +59,8 @@ def read_texts(paths: Sequence[Path]) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text without punctuation and control tokens."""
-    parts = (part.strip(",.") for part in text.split() if not part.startswith("["))
-    return [word for word in parts if word]
+    """The words of a text without their punctuation."""
+    return [word for word in (part.strip(",.") for part in text.split()) if word]
 
 
 def deal(texts: Sequence[str], speakers: Sequence[str]) -> list[tuple[str, str]]:
@@ -77,31 +76,22 @@ def plan(
     forbidden: Sequence[str],
     valid: int,
     seed: int,
-    repeated_per_voice: int = 0,
 ) -> list[Item]:
     """The corpus as a list: `test` texts first, then `valid` strings drawn here, then training strings.
 
     `forbidden` texts are spoken in no split; test and valid strings are not spoken in training. Every prefix is
     usable: voices alternate and lengths are mixed. A tempo a few percent off 1.0 gives the single words, of which
-    there are only ten, some variety; the words of one digit are always allowed. Last come `repeated_per_voice`
-    strings in which a digit follows itself: random strings have few, and how often is what a voice gets wrong there.
+    there are only ten, some variety; the words of one digit are always allowed.
     """
     rng = random.Random(seed)
     banned = {tuple(words_of(text)) for text in (*test, *forbidden)}
     items = [Item(i, voice, "test", text, 1.0) for i, (text, voice) in enumerate(deal(test, voices))]
 
-    def draw(lengths: Sequence[int], repeated: bool = False) -> tuple[str, ...]:
+    def draw(lengths: Sequence[int]) -> tuple[str, ...]:
         while True:
-            words = [rng.choice(DIGITS) for _ in range(rng.choice(lengths))]
-            if repeated:
-                where = rng.randrange(1, len(words))
-                words[where] = words[where - 1]
-            if len(words) == 1 or tuple(words) not in banned:
-                return tuple(words)
-
-    def teach(voice: str, words: Sequence[str]) -> None:
-        tempo = round(1.0 + rng.uniform(-TEMPO_SPREAD, TEMPO_SPREAD), 3)
-        items.append(Item(len(items), voice, "train", _punctuate(words, rng), tempo))
+            words = tuple(rng.choice(DIGITS) for _ in range(rng.choice(lengths)))
+            if len(words) == 1 or words not in banned:
+                return words
 
     for position in range(valid):
         words = draw(HELD_OUT_LENGTHS)
@@ -110,9 +100,9 @@ def plan(
     singles = {voice: [(word,) for word in DIGITS] for voice in voices}
     for position in range(per_voice * len(voices)):
         voice = voices[position % len(voices)]
-        teach(voice, singles[voice].pop(0) if singles[voice] else draw(TRAIN_LENGTHS))
-    for position in range(repeated_per_voice * len(voices)):
-        teach(voices[position % len(voices)], draw(HELD_OUT_LENGTHS, repeated=True))
+        words = singles[voice].pop(0) if singles[voice] else draw(TRAIN_LENGTHS)
+        tempo = round(1.0 + rng.uniform(-TEMPO_SPREAD, TEMPO_SPREAD), 3)
+        items.append(Item(len(items), voice, "train", _punctuate(words, rng), tempo))
     return items
 
 

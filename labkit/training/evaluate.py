@@ -24,6 +24,7 @@ ARMS: tuple[tuple[AudioPath, str], ...] = (
     ("hidden", "chattts"), ("hidden", "greedy"), ("codes", "chattts"), ("codes", "greedy"),
 )  # fmt: skip
 SOURCE = "source speech"
+HELD_OUT, SINGLES = "held-out", "single digits"
 BOOTSTRAP_DRAWS = 2000
 
 
@@ -47,7 +48,7 @@ class Line:
     source: np.ndarray | None
 
 
-def arm_name(path: str, sampling: str, kind: str = "held-out") -> str:
+def arm_name(kind: str, path: str, sampling: str) -> str:
     return f"{kind}, {path} path, {sampling}"
 
 
@@ -58,9 +59,14 @@ def lines_of(
     return [Line(t, s, sources[t, s].audio if (t, s) in sources else None) for t, s in deal(texts, speakers)]
 
 
-def judge_source(lines: Iterable[Line], listen: Listener) -> list[Finding]:
+def lines_for_all(text: str, speakers: Sequence[str], sources: Mapping[tuple[str, str], Clip]) -> list[Line]:
+    """One text for every speaker."""
+    return [Line(text, s, sources[text, s].audio if (text, s) in sources else None) for s in speakers]
+
+
+def judge_source(kind: str, lines: Iterable[Line], listen: Listener) -> list[Finding]:
     return [
-        Finding(SOURCE, line.speaker, listen(line.source, line.text), None, None)
+        Finding(f"{kind}, {SOURCE}", line.speaker, listen(line.source, line.text), None, None)
         for line in lines
         if line.source is not None
     ]
@@ -97,7 +103,7 @@ def judge_arm(
                 heard = listen(spoken.audio, line.text)
                 ratio = None if line.source is None else len(spoken.audio) / len(line.source)
                 findings.append(
-                    Finding(arm_name(path, sampling, kind), line.speaker, heard, spoken.ended, ratio)
+                    Finding(arm_name(kind, path, sampling), line.speaker, heard, spoken.ended, ratio)
                 )
     return findings
 
@@ -112,22 +118,29 @@ def evaluate(
     arms: Sequence[tuple[AudioPath, str]] = ARMS,
     say: Callable[[str], None] = print,
 ) -> list[Finding]:
-    """Judge every arm on the held-out texts and the default arm on single digits; write `out` (JSON)."""
+    """Judge every arm on the held-out texts and the default arm on single digits; write `out` (JSON).
+
+    Single digits cannot be held out: there are ten. They are judged apart, beside the source speech of each.
+    """
     from labkit.voices import resolve_voice
 
     listen = Listener()
     speakers = list(resolve_voice(str(voice_folder)).speakers())
-    lines = lines_of(texts, speakers, sources)
-    singles = [Line(word, speaker, None) for speaker in speakers for word in DIGITS]
-    findings = judge_source(lines, listen)
-    say(f"evaluate: {SOURCE}: {summary(findings)}")
-    for path, sampling in arms:
-        found = judge_arm(voice_folder, lines, path, sampling, listen, kind="held-out", seed=seed)
-        say(f"evaluate: {arm_name(path, sampling)}: {summary(found)}")
-        findings += found
-    found = judge_arm(voice_folder, singles, *arms[0], listen, kind="single digits", seed=seed)
-    say(f"evaluate: {found[0].arm}: {summary(found)}")
-    findings += found
+    sets = (
+        (HELD_OUT, lines_of(texts, speakers, sources), arms),
+        (SINGLES, [line for word in DIGITS for line in lines_for_all(word, speakers, sources)], arms[:1]),
+    )
+    findings: list[Finding] = []
+
+    def take(found: list[Finding]) -> None:
+        findings.extend(found)
+        if found:
+            say(f"evaluate: {found[0].arm}: {summary(found)}")
+
+    for kind, lines, wanted in sets:
+        take(judge_source(kind, lines, listen))
+        for path, sampling in wanted:
+            take(judge_arm(voice_folder, lines, path, sampling, listen, kind=kind, seed=seed))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps([asdict(f) for f in findings], indent=1) + "\n", encoding="utf-8")
     return findings

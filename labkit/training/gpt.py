@@ -17,7 +17,6 @@ import bisect
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,16 +36,9 @@ MAX_WORDS = 12
 
 @dataclass(frozen=True)
 class GptStage:
-    """`schedule` is the main run; `settle` a short second one at a lower rate, aids and splices at their last share."""
-
     schedule: Schedule = field(
         default_factory=lambda: Schedule(
             steps=7000, peak=2e-3, warmup=100, floor=0.03, betas=(0.9, 0.95), weight_decay=0.05
-        )
-    )
-    settle: Schedule = field(
-        default_factory=lambda: Schedule(
-            steps=2500, peak=7e-4, warmup=50, floor=0.02, betas=(0.9, 0.95), weight_decay=0.05
         )
     )
     seed: int = 3
@@ -236,7 +228,8 @@ def train_gpt(
         with torch.autocast("cpu", torch.bfloat16, enabled=stage.bf16):
             return gpt(embed(gpt, batch), batch.mask, trace, stage.dropout), trace
 
-    def learn(progress: float, rng: random.Random) -> tuple[Tensor, Metrics]:
+    def step(number: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+        progress = number / stage.schedule.steps
         first, last = stage.spliced_share
         extra = round(stage.batch * (first + (last - first) * progress)) if len(shelves[1]) else 0
         length = shelves[0].random_length(rng)
@@ -257,12 +250,6 @@ def train_gpt(
             "probes": probes.item(),
         }
 
-    def main_step(number: int, rng: random.Random) -> tuple[Tensor, Metrics]:
-        return learn(number / stage.schedule.steps, rng)
-
-    def settling_step(_: int, rng: random.Random) -> tuple[Tensor, Metrics]:
-        return learn(1.0, rng)
-
     def validate() -> Metrics:
         sums: Metrics = {}
         chunks = [valid[i : i + 20] for i in range(0, len(valid), 20)]
@@ -277,14 +264,16 @@ def train_gpt(
         return sums
 
     modules = nn.ModuleDict({"gpt": gpt, "aids": aids})
-    run = partial(train, modules=modules, validate=validate, resume=resume, pace=pace, say=say)
-    run("gpt", folder, schedule=stage.schedule, step_function=main_step, seed=stage.seed)
-    if stage.settle.steps:
-        run(
-            "settle",
-            folder / "settle",
-            schedule=stage.settle,
-            step_function=settling_step,
-            seed=stage.seed + 100,
-        )
+    train(
+        "gpt",
+        folder,
+        modules,
+        stage.schedule,
+        step,
+        validate,
+        seed=stage.seed,
+        resume=resume,
+        pace=pace,
+        say=say,
+    )
     return gpt

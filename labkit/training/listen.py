@@ -1,6 +1,7 @@
 """Ears for the nano voice: two recognizers of digit strings and DNSMOS, for any list of clips.
 
-Whisper-base writes freely and knows nothing of digits; pocketsphinx must choose digits by a grammar. They fail in
+Whisper-base writes freely and knows nothing of digits; pocketsphinx must choose digits by a grammar: one of the ten
+for a single digit, any number of them for a string. They fail in
 different ways, so both are reported beside what they make of the source speech. Knows nothing of the voice.
 """
 
@@ -68,11 +69,12 @@ class Listener:
         self._grammar = Decoder(
             samprate=16_000, loglevel="FATAL", bestpath=False, cmn="batch", wip=WORD_INSERTION_PENALTY
         )
-        loop = f"#JSGF V1.0; grammar d; public <s> = ( {' | '.join(DIGITS)} )+ ;"
-        self._grammar.add_jsgf_string("digits", loop)
-        self._grammar.activate_search("digits")
+        for name, repeat in (("digits", "+"), ("digit", "")):
+            rule = f"#JSGF V1.0; grammar d; public <s> = ( {' | '.join(DIGITS)} ){repeat} ;"
+            self._grammar.add_jsgf_string(name, rule)
 
-    def _by_grammar(self, audio: np.ndarray) -> list[str]:
+    def _by_grammar(self, audio: np.ndarray, words: int) -> list[str]:
+        self._grammar.activate_search("digit" if words == 1 else "digits")
         self._grammar.start_utt()
         self._grammar.process_raw(to_recognizer(audio), full_utt=True)
         self._grammar.end_utt()
@@ -86,7 +88,7 @@ class Listener:
             return Heard(text, len(said), "", len(said), "", len(said), None, None, len(audio) / 24_000)
         narrow = to_16k(audio)
         heard = heard_digits(plain_words(self._whisper.transcribe(narrow)))
-        chosen = self._by_grammar(audio)
+        chosen = self._by_grammar(audio, len(said))
         scores = self._dnsmos(narrow)
         return Heard(
             text=text,

@@ -139,15 +139,22 @@ class NanoTraining:
             draw_curves(self.folder, card.with_name("curves.png"))
 
     def _source_speech(self) -> dict[tuple[str, str], Clip]:
-        """The held-out texts as the teacher says them, by (text, speaker); spoken now unless they are on disk."""
+        """Held-out texts and single digits as the teacher says them, by (text, speaker); spoken now if need be."""
         data, folder = self.recipe.data, self.folder / "data"
-        shards = math.ceil(len(self.held_out.test) / SHARD_ITEMS)
+        wanted = len(self.held_out.test) + data.valid + len(corpus.DIGITS) * len(data.voices)
+        shards = math.ceil(wanted / SHARD_ITEMS)
         try:
             generate(self.items[: shards * SHARD_ITEMS], folder, self._speak, log=self.say)
         except UnavailableError as error:
             self.say(f"evaluate: no source speech to compare with. {error}")
         names = dict(zip(data.voices, data.speakers, strict=True))
-        return {(c.item.text, names[c.item.voice]): c for c in corpus.read_corpus(folder, "test")}
+        found: dict[tuple[str, str], Clip] = {}
+        for clip in corpus.read_corpus(folder):
+            item = clip.item
+            if item.split == "test" or len(item.words) == 1:
+                text = item.text if item.split == "test" else item.words[0]
+                found.setdefault((text, names[item.voice]), clip)
+        return found
 
     # ------------------------------------------------------------------ what the stages share
 
@@ -155,9 +162,8 @@ class NanoTraining:
     def items(self) -> list[corpus.Item]:
         data = self.recipe.data
         return corpus.plan(
-            data.voices, data.per_voice, self.held_out.test, self.held_out.forbidden, data.valid, data.seed,
-            data.repeated_per_voice,
-        )  # fmt: skip
+            data.voices, data.per_voice, self.held_out.test, self.held_out.forbidden, data.valid, data.seed
+        )
 
     @cached_property
     def speakers(self) -> dict[str, np.ndarray]:
@@ -197,9 +203,7 @@ class NanoTraining:
         return self._trained("dvae", Dvae(self.recipe.config.dvae, self.recipe.config.audio))
 
     def trained_gpt(self) -> Gpt:
-        """After settling, when the recipe has that."""
-        stage = "gpt/settle" if self.recipe.gpt.settle.steps else "gpt"
-        return self._trained("gpt", Gpt(self.recipe.config.gpt), stage)
+        return self._trained("gpt", Gpt(self.recipe.config.gpt))
 
     def trained_vocoder(self) -> Vocoder:
         """After the polish, when the recipe has one."""

@@ -24,7 +24,6 @@ class DataStage:
     voices: tuple[str, ...] = ("jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
     speakers: tuple[str, ...] = ("gongitsune", "nezumi", "tebukuro", "kumo")
     per_voice: int = 330
-    repeated_per_voice: int = 84
     valid: int = 40
     seed: int = 20
     spliced: int = 4000
@@ -54,18 +53,15 @@ NANO_RECIPE = Recipe(
 
 
 def _short(stage: Any, **changes: Any) -> Any:
-    schedule = replace(stage.schedule, steps=4, warmup=2)
-    return replace(stage, schedule=schedule, batch=4, **changes)
+    return replace(stage, schedule=replace(stage.schedule, steps=4, warmup=2), batch=4, **changes)
 
-
-_FEW = Schedule(steps=2, peak=1e-4)
 
 SMOKE_RECIPE = Recipe(
     config=NANO_RECIPE.config,
-    data=DataStage(per_voice=12, repeated_per_voice=1, valid=4, spliced=8, copies=2),
+    data=DataStage(per_voice=12, valid=4, spliced=8, copies=2),
     dvae=_short(DvaeStage(), frames=32),
-    vocoder=_short(VocoderStage(), frames=24, polish=_FEW, discriminated=2),
-    gpt=_short(GptStage(), settle=_FEW),
+    vocoder=_short(VocoderStage(), frames=24, polish=Schedule(steps=2, peak=1e-4), discriminated=2),
+    gpt=_short(GptStage()),
     decoder=_short(DecoderStage(), steps=12),
     pace=Pace(log_steps=2, validate_steps=4, save_s=1.0),
     teacher="tones",

@@ -38,7 +38,7 @@ class VocoderStage:
         default_factory=lambda: Schedule(steps=2200, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
     )
     polish: Schedule = field(
-        default_factory=lambda: Schedule(steps=0, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
+        default_factory=lambda: Schedule(steps=1200, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
     )
     seed: int = 2
     batch: int = 12

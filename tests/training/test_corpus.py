@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,12 +95,3 @@ def test_a_shard_comes_back_as_it_was_written(tmp_path) -> None:
     assert dropped == [{"index": 3, "reason": "silent"}]
     for a, b in zip(found, clips, strict=True):
         np.testing.assert_allclose(a.audio, b.audio, atol=1 / 32767)
-
-
-def test_the_repeated_strings_come_last_and_repeat() -> None:
-    plain, more = plan("ab", 20, TEST, [], 4, 9), plan("ab", 20, TEST, [], 4, 9, repeated_per_voice=15)
-    assert more[: len(plain)] == plain
-    extra = [i.words for i in more[len(plain) :]]
-    assert len(extra) == 30
-    assert all(any(a == b for a, b in pairwise(words)) for words in extra)
-    assert not {tuple(w) for w in extra} & {tuple(words_of(t)) for t in TEST}

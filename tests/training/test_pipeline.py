@@ -27,6 +27,7 @@ def work(tmp_path_factory) -> Path:
 
 
 def test_every_stage_leaves_its_work(work: Path) -> None:
+    assert (work / "work" / "vocoder" / "polish" / "last.pt").exists()
     for stage in ("dvae", "vocoder", "gpt", "decoder"):
         log = [json.loads(line) for line in (work / "work" / stage / "log.jsonl").read_text().splitlines()]
         assert [r["step"] for r in log] == [2, 4]
