@@ -16,7 +16,9 @@ import numpy as np
 
 from labkit.spec import AudioPath, Recipe
 from labkit.training.corpus import DIGITS, Clip, deal
-from labkit.training.listen import Heard, Listener
+from labkit.training.listen import Heard, Listeners
+
+Listen = Callable[[Sequence[tuple[np.ndarray, str]]], list[Heard]]
 
 BATCH = 20
 MAX_STEPS = 300
@@ -64,11 +66,12 @@ def lines_for_all(text: str, speakers: Sequence[str], sources: Mapping[tuple[str
     return [Line(text, s, sources[text, s].audio if (text, s) in sources else None) for s in speakers]
 
 
-def judge_source(kind: str, lines: Iterable[Line], listen: Listener) -> list[Finding]:
+def judge_source(kind: str, lines: Iterable[Line], listen: Listen) -> list[Finding]:
+    spoken = [(line, line.source) for line in lines if line.source is not None]
+    heard = listen([(source, line.text) for line, source in spoken])
     return [
-        Finding(f"{kind}, {SOURCE}", line.speaker, listen(line.source, line.text), None, None)
-        for line in lines
-        if line.source is not None
+        Finding(f"{kind}, {SOURCE}", line.speaker, h, None, None)
+        for (line, _), h in zip(spoken, heard, strict=True)
     ]
 
 
@@ -77,7 +80,7 @@ def judge_arm(
     lines: Sequence[Line],
     path: AudioPath,
     sampling: str,
-    listen: Listener,
+    listen: Listen,
     *,
     kind: str,
     seed: int,
@@ -85,27 +88,28 @@ def judge_arm(
     """Speak the lines through the real pipeline and listen to each."""
     from labkit.model.sampling import SamplingParams
     from labkit.pipeline import open_pipeline
-    from labkit.synthesis import Request, speak
+    from labkit.synthesis import Request, Utterance, speak
     from labkit.voices import resolve_voice
 
     voice = resolve_voice(str(voice_folder))
     speakers = voice.speakers()
     params = SamplingParams(greedy=sampling == "greedy", max_steps=MAX_STEPS)
-    findings = []
+    spoken: list[Utterance] = []
     with open_pipeline(Recipe(name="torch-fp32"), voice, audio_path=path) as pipeline:
         for start in range(0, len(lines), BATCH):
-            chunk = lines[start : start + BATCH]
             requests = [
                 Request(line.text, speakers[line.speaker], seed=seed, row=start + i, sampling=params)
-                for i, line in enumerate(chunk)
+                for i, line in enumerate(lines[start : start + BATCH])
             ]
-            for line, spoken in zip(chunk, speak(pipeline, requests), strict=True):
-                heard = listen(spoken.audio, line.text)
-                ratio = None if line.source is None else len(spoken.audio) / len(line.source)
-                findings.append(
-                    Finding(arm_name(kind, path, sampling), line.speaker, heard, spoken.ended, ratio)
-                )
-    return findings
+            spoken += speak(pipeline, requests)
+    heard = listen([(u.audio, line.text) for line, u in zip(lines, spoken, strict=True)])
+    arm = arm_name(kind, path, sampling)
+    return [
+        Finding(
+            arm, line.speaker, h, u.ended, None if line.source is None else len(u.audio) / len(line.source)
+        )
+        for line, u, h in zip(lines, spoken, heard, strict=True)
+    ]
 
 
 def evaluate(
@@ -124,7 +128,6 @@ def evaluate(
     """
     from labkit.voices import resolve_voice
 
-    listen = Listener()
     speakers = list(resolve_voice(str(voice_folder)).speakers())
     sets = (
         (HELD_OUT, lines_of(texts, speakers, sources), arms),
@@ -137,10 +140,11 @@ def evaluate(
         if found:
             say(f"evaluate: {found[0].arm}: {summary(found)}")
 
-    for kind, lines, wanted in sets:
-        take(judge_source(kind, lines, listen))
-        for path, sampling in wanted:
-            take(judge_arm(voice_folder, lines, path, sampling, listen, kind=kind, seed=seed))
+    with Listeners() as listen:
+        for kind, lines, wanted in sets:
+            take(judge_source(kind, lines, listen))
+            for path, sampling in wanted:
+                take(judge_arm(voice_folder, lines, path, sampling, listen, kind=kind, seed=seed))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps([asdict(f) for f in findings], indent=1) + "\n", encoding="utf-8")
     return findings

@@ -7,16 +7,22 @@ different ways, so both are reported beside what they make of the source speech.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Self
 
 import numpy as np
 
 from labkit.errors import UnavailableError
 from labkit.quality.audio import to_16k
-from labkit.quality.dnsmos import REMEDY, DnsmosModel
+from labkit.quality.base import Missing
+from labkit.quality.dnsmos import DnsmosModel, DnsmosScorer
 from labkit.quality.files import package_folder
 from labkit.quality.whisper import Whisper, assemble
+from labkit.quality.whisper import availability as whisper_availability
 from labkit.quality.words import heard_digits, plain_words
 from labkit.training.align import to_recognizer
 from labkit.training.corpus import DIGITS, words_of
@@ -51,21 +57,29 @@ class Heard:
     seconds: float
 
 
-def _dnsmos() -> DnsmosModel:
-    folder = package_folder("speechmos")
-    if folder is None:
-        raise UnavailableError("DNSMOS needs the package speechmos, which is not installed.", REMEDY)
-    return DnsmosModel(folder)
-
-
 class Listener:
     """Loaded recognizers; raises `UnavailableError` when a package is missing."""
+
+    @staticmethod
+    def check() -> None:
+        """Raise `UnavailableError` for the first package that is missing."""
+        answers = [whisper_availability(), DnsmosScorer().availability()]
+        if package_folder("pocketsphinx") is None:
+            remedy = "Install the extra with `pip install 'labkit[train]'`."
+            answers.append(Missing("The digit grammar needs pocketsphinx, which is not installed.", remedy))
+        for answer in answers:
+            if isinstance(answer, Missing):
+                raise UnavailableError(answer.reason, answer.remedy)
 
     def __init__(self) -> None:
         from pocketsphinx import Decoder
 
+        self.check()
+        mos = package_folder("speechmos")
+        assert mos is not None  # checked above
+
         self._whisper = Whisper(assemble())
-        self._dnsmos = _dnsmos()
+        self._dnsmos = DnsmosModel(mos)
         self._grammar = Decoder(
             samprate=16_000, loglevel="FATAL", bestpath=False, cmn="batch", wip=WORD_INSERTION_PENALTY
         )
@@ -101,3 +115,33 @@ class Listener:
             dnsmos_ovrl=scores.overall,
             seconds=len(audio) / 24_000,
         )
+
+
+_listener: Listener | None = None
+
+
+def _load() -> None:
+    global _listener
+    _listener = Listener()
+
+
+def _hear(pair: tuple[np.ndarray, str]) -> Heard:
+    assert _listener is not None  # the pool's initializer made it
+    return _listener(*pair)
+
+
+class Listeners:
+    """A process per core, each with its own recognizers; called with (audio, text) pairs, it answers in order."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        Listener.check()
+        self._pool = ProcessPoolExecutor(workers or os.cpu_count(), get_context("spawn"), initializer=_load)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def __call__(self, pairs: Iterable[tuple[np.ndarray, str]]) -> list[Heard]:
+        return list(self._pool.map(_hear, pairs))
