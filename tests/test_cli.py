@@ -14,7 +14,7 @@ import pytest
 from labkit import cli
 
 COMMANDS = [
-    ["say"], ["run"], ["sweep"], ["report"], ["compare"], ["recipes"], ["doctor"], ["bench", "self"],
+    ["say"], ["run"], ["sweep"], ["report"], ["compare"], ["recipes"], ["doctor"], ["sensitivity"], ["bench", "self"],
     ["voices", "list"], ["voices", "show"], ["voices", "random"], ["results", "list"], ["results", "show"],
     ["train", "nano"],
 ]  # fmt: skip
@@ -52,6 +52,8 @@ def test_every_command_helps_with_an_example(command, monkeypatch, capsys) -> No
         (["run", "torch-fp32", "--device", "gpu7"], ["gpu7", "cuda"]),
         (["run", "torch-fp32", "--recipes", "nowhere.yaml"], ["nowhere.yaml"]),
         (["sweep", "nowhere.yaml"], ["nowhere.yaml"]),
+        (["sensitivity", "-o", "no/such/folder/x.csv"], ["no/such/folder"]),
+        (["sensitivity", "-o", "x.xlsx"], ["x.xlsx", ".csv"]),
         (["voices", "show", "nanoo"], ["nanoo"]),
         (["results", "show", "no-such-run"], ["no-such-run"]),
     ],

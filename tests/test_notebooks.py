@@ -13,6 +13,7 @@ import pytest
 
 from labkit.results.store import Store
 from labkit.sweep.notebook import execute_notebook
+from labkit.voices import Voice
 from tests.results.factory import SPEED, TEXTS, clip, document, failed
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
@@ -28,7 +29,7 @@ def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
 
 
 def test_the_notebooks_that_the_lab_promises_are_there() -> None:
-    assert {"00_tour", "40_benchmark", "90_sweep_report"} <= {path.stem for path in SOURCES}
+    assert {"00_tour", "35_sensitivity", "40_benchmark", "90_sweep_report"} <= {path.stem for path in SOURCES}
     assert [path.stem for path in SOURCES] == [path.stem for path in NOTEBOOKS]
 
 
@@ -106,3 +107,12 @@ def test_notebooks_that_speak_run_from_top_to_bottom(tmp_path: Path, name: str) 
     execute_notebook(FOLDER / f"{name}.ipynb", output, {"store": str(tmp_path / "results")})
     assert "<audio controls" in output.read_text()
     assert all(d.status == "ok" for d in Store(tmp_path / "results").documents())
+
+
+@pytest.mark.slow
+def test_the_sensitivity_notebook_draws_each_stage(tmp_path: Path, tiny_voice: Voice, monkeypatch) -> None:
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
+    output = tmp_path / "sensitivity.ipynb"
+    asked = {"voice": str(tiny_voice.folder), "corpus": "english-calibration", "texts": 10, "bits": [8, 4]}
+    execute_notebook(FOLDER / "35_sensitivity.ipynb", output, asked)
+    assert output.read_text().count('"image/png": "') == 3

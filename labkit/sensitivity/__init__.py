@@ -7,5 +7,6 @@ Activations stay float32, so this is about weights alone. It changes no file and
 
 from labkit.sensitivity.chart import sensitivity_bars
 from labkit.sensitivity.measuring import MIN_TEXTS, sensitivity
+from labkit.sensitivity.tables import FIGURE_NAMES, MAIN_FIGURE, by_part
 
-__all__ = ["MIN_TEXTS", "sensitivity", "sensitivity_bars"]
+__all__ = ["FIGURE_NAMES", "MAIN_FIGURE", "MIN_TEXTS", "by_part", "sensitivity", "sensitivity_bars"]

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from labkit.sensitivity.tables import FIGURE_NAMES
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-LABELS = {
-    "kl": "KL from float32, nats a code (log) — left is better",
-    "hidden_error": "relative error of the hidden state (log) — left is better",
-    "mel_db": "log-mel distance from float32, dB (log) — left is better",
-}
 
 
 def sensitivity_bars(
@@ -58,7 +54,7 @@ def sensitivity_bars(
         axes.margins(x=0.12, y=0.02)
         axes.grid(axis="y", visible=False)
         axes.tick_params(axis="y", colors=INK)
-        axes.set_xlabel(LABELS.get(metric, metric))
+        axes.set_xlabel(f"{FIGURE_NAMES[metric]} (log) — left is better")
         axes.set_title(f"What rounding one part of the {stage} does", pad=28)
         axes.legend(ncols=len(widths), loc="lower left", bbox_to_anchor=(-0.01, 0.99), handlelength=1)
     return figure

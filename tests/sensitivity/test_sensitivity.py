@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from labkit.calibration import calibration_set, recordings
-from labkit.errors import CalibrationError, SpecError
+from labkit.errors import CalibrationError, SpecError, UserError
 from labkit.model.checkpoint import load_decoder, load_gpt
-from labkit.sensitivity import sensitivity, sensitivity_bars
+from labkit.sensitivity import by_part, files, sensitivity, sensitivity_bars
 from labkit.sensitivity.comparing import FIGURES, GptComparison
 from labkit.voices import Voice
 
@@ -133,3 +133,21 @@ def test_the_chart_has_a_bar_for_each_part_and_width(table: pd.DataFrame, tmp_pa
     assert len(axes.patches) == 10
     figure.savefig(tmp_path / "bars.png")
     assert sensitivity_bars(table, stage="decoder", metric="kl") is None
+
+
+def test_one_figure_is_read_by_part_and_bits(table: pd.DataFrame) -> None:
+    wide = by_part(table, "gpt", "top1")
+    assert list(wide.columns) == ["kind", "unit", "parameters", "8 bits", "4 bits"]
+    assert list(wide["unit"]) == list(table.loc[table["stage"] == "gpt", "unit"].drop_duplicates())
+    row = table[(table["unit"] == "qkv") & (table["bits"] == 4)]
+    assert wide.loc[wide["unit"] == "qkv", "4 bits"].item() == row["top1"].item()
+
+
+def test_files_are_written_where_asked_and_refused_before(table: pd.DataFrame, tmp_path: Path) -> None:
+    files.check_writable(tmp_path / "table.csv", tmp_path)
+    (path,) = files.write_table(table, tmp_path / "table.csv")
+    pd.testing.assert_frame_equal(pd.read_csv(path), table, check_dtype=False)
+    names = {chart.name for chart in files.write_charts(table, tmp_path)}
+    assert names == {"sensitivity-gpt.png", "sensitivity-decoder.png", "sensitivity-vocoder.png"}
+    with pytest.raises(UserError, match=r"nowhere is no folder"):
+        files.check_writable(None, tmp_path / "nowhere")

@@ -1,0 +1,28 @@
+"""The table of sensitivity, narrowed to one figure: a row for each part, a column for each number of bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAIN_FIGURE = {"gpt": "kl", "decoder": "mel_db", "vocoder": "mel_db"}
+"""What a stage is judged by first: the GPT by the codes that it would say, the others by what is heard."""
+FIGURE_NAMES = {
+    "kl": "KL from float32, nats a code",
+    "top1": "share of equal most likely codes",
+    "nll_delta": "rise of the negative log-likelihood, nats a code",
+    "hidden_error": "relative error of the hidden state",
+    "mel_db": "log-mel distance from float32, dB",
+}
+"""The figures in words, for titles and axes."""
+
+
+def by_part(frame: pd.DataFrame, stage: str, metric: str | None = None) -> pd.DataFrame:
+    """One figure of one stage, in signal order; columns are kind, unit, parameters and one for each number of bits."""
+    rows = frame[frame["stage"] == stage]
+    parts = ["kind", "unit", "parameters"]
+    wide = rows.pivot(index=parts, columns="bits", values=metric or MAIN_FIGURE[stage])
+    wide = wide[sorted(wide.columns, reverse=True)].rename(columns="{} bits".format)
+    return rows[parts].drop_duplicates().merge(wide.reset_index(), on=parts)
