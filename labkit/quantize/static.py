@@ -27,7 +27,7 @@ Ranges = dict[str, float]
 Tell = Callable[[str], None]
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = {
-    "calibration": ("max", "percentile", "mse", "entropy"),
+    "calibration": ("percentile", "max", "mse", "entropy"),
     "sentences": (100, 50, 200),
     "quantize_heads": (False, True),
 }

@@ -26,7 +26,7 @@ _COMMON: Mapping[str, tuple[Option, ...]] = {
     "quantize_heads": (False, True),
 }
 INT8_OPTIONS: Mapping[str, tuple[Option, ...]] = {
-    "block_size": (64, 32, 128),
+    "block_size": (32, 64, 128),
     "symmetric": (True, False),  # no zero points
     **_COMMON,
 }

@@ -71,7 +71,7 @@ def test_a_damaged_artifact_is_made_again_and_says_so(tiny_voice: Voice, tmp_pat
 @pytest.mark.parametrize(
     ("precision", "options", "share"),
     [
-        ("int8-weight", {"block_size": 32}, 0.45),
+        ("int8-weight", {}, 0.45),
         ("int4-weight", {"algorithm": "hqq"}, 0.35),
         ("int4-weight", {"symmetric": True, "quantize_heads": True}, 0.2),
     ],

@@ -12,7 +12,7 @@ from labkit.quantize.weight_only import INT4_OPTIONS, INT8_OPTIONS, quantize_wei
 from labkit.spec import Option
 
 DEFAULTS = {
-    8: {name: values[0] for name, values in INT8_OPTIONS.items()} | {"block_size": 32},
+    8: {name: values[0] for name, values in INT8_OPTIONS.items()},
     4: {name: values[0] for name, values in INT4_OPTIONS.items()},
 }
 
