@@ -123,3 +123,16 @@ def test_wrong_requests_are_named() -> None:
     by_row.collect(np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"\(4, 2\)"):
         by_row.collect(np.ones((4, 2)))
+
+
+@pytest.mark.parametrize("original", ["pytorch_quantization.calib", "modelopt.torch.quantization.calib"])
+def test_the_original_says_the_same_where_it_is_installed(original: str) -> None:
+    calib = pytest.importorskip(original)
+    torch = pytest.importorskip("torch")
+    theirs, mine = calib.HistogramCalibrator(8, None, False), HistogramCalibrator(8, None, False)
+    for tensor in batches("laplace"):
+        theirs.collect(torch.from_numpy(tensor))
+        mine.collect(tensor)
+    for method, options in (("percentile", {"percentile": 99.9}), ("entropy", {"stride": 16})):
+        wanted = float(theirs.compute_amax(method, **options))
+        assert mine.compute_amax(method, **options) == pytest.approx(wanted, rel=1e-6), method
