@@ -59,8 +59,9 @@ def read_texts(paths: Sequence[Path]) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text without their punctuation."""
-    return [word for word in (part.strip(",.") for part in text.split()) if word]
+    """The words of a text without punctuation and control tokens."""
+    parts = (part.strip(",.") for part in text.split() if not part.startswith("["))
+    return [word for word in parts if word]
 
 
 def deal(texts: Sequence[str], speakers: Sequence[str]) -> list[tuple[str, str]]:
