@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from labkit.errors import CalibrationError
 from labkit.text.corpus import CorpusText, corpus_folder, known_corpora, load_corpus
+from labkit.text.numbers import DIGITS
 
 if TYPE_CHECKING:
     from labkit.voices import Voice
@@ -23,8 +24,10 @@ _OWN_FILE = ".txt"
 
 
 def default_corpus(voice: Voice) -> str:
-    """The digit strings for a voice that knows words of a closed domain, else both languages."""
-    return "nano-calibration" if voice.domain_words else "english-calibration+mandarin-calibration"
+    """Both languages for a voice of open text; of a closed domain, digits, or commands if it knows more words."""
+    if not voice.domain_words:
+        return "english-calibration+mandarin-calibration"
+    return "nano-calibration" if set(voice.domain_words) <= set(DIGITS) else "nano-domain-calibration"
 
 
 def calibration_texts(corpus: str, sentences: int, *, minimum: int = MIN_SENTENCES) -> tuple[CorpusText, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from labkit.calibration import MAX_SENTENCES, MIN_SENTENCES, calibration_texts, default_corpus
 from labkit.errors import CalibrationError, SpecError
 from labkit.text.corpus import load_corpus
+from labkit.text.numbers import DIGITS
 from labkit.voices import Voice
 
 
@@ -79,6 +81,15 @@ def test_a_text_of_an_evaluation_list_is_found_however_it_is_written(tmp_path: P
         calibration_texts(own_list(tmp_path, *many(50), taken), 50)
 
 
-def test_the_default_list_fits_the_voice(tiny_voice: Voice) -> None:
-    for part in default_corpus(tiny_voice).split("+"):
-        assert load_corpus(part).split == "calibration"
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (None, "english-calibration+mandarin-calibration"),
+        (DIGITS, "nano-calibration"),
+        ((*DIGITS, "turn", "left"), "nano-domain-calibration"),
+    ],
+)
+def test_the_default_list_fits_the_voice(tiny_voice: Voice, words, expected: str) -> None:
+    voice = replace(tiny_voice, card=replace(tiny_voice.card, domain_words=words and tuple(words)))
+    assert default_corpus(voice) == expected
+    assert len(calibration_texts(expected, 100)) == 100
