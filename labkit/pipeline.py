@@ -16,6 +16,7 @@ from labkit.engines.base import (
     Artifact,
     Availability,
     Available,
+    CompilingStage,
     DecoderStage,
     GptStage,
     Stage,
@@ -36,7 +37,8 @@ class Pipeline:
     """What `synthesis` speaks through. A context manager: leaving it closes the stages.
 
     build_s: seconds that making the artifacts took, now or in the run that made them; load_s: seconds of loading, in
-    all and per stage; notes: what is not yet verified about an engine here.
+    all and per stage, without those of compiling, which `figures` tells; notes: what is not yet verified about an
+    engine here.
     """
 
     recipe: Recipe
@@ -62,6 +64,15 @@ class Pipeline:
     def memory(self) -> dict[str, dict[str, int]]:
         """For each stage, the bytes it knows it holds."""
         return {name: stage.memory() for name, stage in self.stages().items()}
+
+    def figures(self) -> dict[str, float]:
+        """What stages that compile themselves counted, such as `gpt_compile_s` and `gpt_recompiles`."""
+        return {
+            f"{name}_{what}": value
+            for name, stage in self.stages().items()
+            if isinstance(stage, CompilingStage)
+            for what, value in stage.figures().items()
+        }
 
     def synchronize(self) -> None:
         """Wait for all queued device work."""
@@ -132,6 +143,8 @@ def open_pipeline(
                 stage, artifact, device=device, threads=threads, audio_path=audio_path
             )
             seconds[stage] = time.perf_counter() - started
+            if isinstance(loaded[stage], CompilingStage):
+                seconds[stage] -= loaded[stage].figures()["compile_s"]
     except BaseException:
         for opened in loaded.values():
             opened.close()

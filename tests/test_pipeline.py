@@ -80,3 +80,22 @@ def test_stages_that_were_loaded_are_closed_when_a_later_one_fails(tiny_voice: V
     with pytest.raises(LabError, match="no vocoder today"):
         open_pipeline(Recipe(name="plain"), tiny_voice)
     assert closed == ["gpt"]
+
+
+def test_stages_that_compile_themselves_tell_what_it_cost(tiny_voice: Voice, monkeypatch) -> None:
+    """Compiling is not loading: its seconds are told apart."""
+    from labkit.engines.torch_engine import TorchEngine
+    from labkit.engines.torch_stages import TorchGpt
+
+    load = TorchEngine.load
+
+    def load_and_compile(self, stage, artifact, **where):
+        loaded = load(self, stage, artifact, **where)
+        if isinstance(loaded, TorchGpt):
+            loaded.figures = lambda: {"compile_s": 100.0, "recompiles": 2}
+        return loaded
+
+    monkeypatch.setattr(TorchEngine, "load", load_and_compile)
+    with open_pipeline(Recipe(name="plain"), tiny_voice) as pipeline:
+        assert pipeline.figures() == {"gpt_compile_s": 100.0, "gpt_recompiles": 2}
+        assert pipeline.load_stage_s["gpt"] < -90  # the hundred seconds were never waited for

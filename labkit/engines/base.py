@@ -53,6 +53,14 @@ class Stage(Protocol):
         """Free sessions and buffers."""
 
 
+@runtime_checkable
+class CompilingStage(Protocol):
+    """A stage that compiles itself in the process that runs it."""
+
+    def figures(self) -> dict[str, float]:
+        """`compile_s`, seconds spent compiling so far, and `recompiles`, graphs beyond the first."""
+
+
 class GptStage(Stage, Protocol):
     """The autoregressive stage. The KV cache lives inside; batches are left-padded."""
 
@@ -153,6 +161,7 @@ class Engine(Protocol):
 # name -> "module:attribute"; add a line here to add an engine
 _REGISTRY: dict[str, str] = {
     "torch": "labkit.engines.torch_engine:TorchEngine",
+    "torch-compile": "labkit.engines.torch_compile:TorchCompileEngine",
     "ort-cpu": "labkit.engines.ort_cpu:OrtCpuEngine",
 }
 

@@ -70,26 +70,32 @@ class TorchEngine:
     def load(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
     ) -> TorchGpt | TorchNetwork:
+        network = self.load_module(stage, artifact, device=device, threads=threads, audio_path=audio_path)
+        from labkit.engines.torch_stages import TorchGpt, TorchNetwork
+
+        if stage == "gpt":
+            return TorchGpt(cast("Gpt", network), speaker_token=artifact.details["speaker_token"])
+        return TorchNetwork(network)
+
+    def load_module(
+        self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
+    ) -> nn.Module:
+        """The stage's network on its device, in the artifact's precision; refuses what cannot run there."""
         answer = self.availability(device)
         if isinstance(answer, Unavailable):
-            raise UnavailableError(f"engine 'torch' on {device!r}: {answer.reason}", answer.remedy)
+            raise UnavailableError(f"engine {self.name!r} on {device!r}: {answer.reason}", answer.remedy)
         precision, known = artifact.choice.precision, self.precisions(stage, device)
         if precision not in known:
             raise SpecError(
-                f"engine 'torch' cannot run stage {stage!r} in {precision} on {device}; "
+                f"engine {self.name!r} cannot run stage {stage!r} in {precision} on {device}; "
                 f"precisions there: {', '.join(known)}."
             )
         import torch
 
-        from labkit.engines.torch_stages import TorchGpt, TorchNetwork
-
         torch.set_num_threads(threads)
         network = _load_network(stage, artifact.folder, audio_path, precision)
         _lay_precision(network, precision, _KEPT_FLOAT32[stage])
-        network = network.eval().requires_grad_(False).to(torch.device(device))
-        if stage == "gpt":
-            return TorchGpt(cast("Gpt", network), speaker_token=artifact.details["speaker_token"])
-        return TorchNetwork(network)
+        return network.eval().requires_grad_(False).to(torch.device(device))
 
 
 def _device_kind(device: str) -> str:

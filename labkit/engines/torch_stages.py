@@ -66,20 +66,20 @@ class TorchGpt(TorchStage):
 
     def prefill(self, ids: IntArray, mask: BoolArray, speaker: FloatArray | None) -> StepOutput:
         with torch.inference_mode():
-            tokens = self._put(ids)
+            tokens = self.put(ids)
             embeddings = self.network.embed_text(tokens)
             if speaker is not None:
-                spoken = self._put(speaker).to(embeddings.dtype)[:, None]
+                spoken = self.put(speaker).to(embeddings.dtype)[:, None]
                 embeddings = torch.where((tokens == self.speaker_token)[..., None], spoken, embeddings)
-            return self._read(self.network.prefill(embeddings, self._put(mask), self._kv()))
+            return self._read(self.network.prefill(embeddings, self.put(mask), self.kv()))
 
     def step(self, codes: IntArray) -> StepOutput:
-        with torch.inference_mode(), self._fast_products():
-            return self._read(self.network.step(self._put(codes), self._kv()))
+        with torch.inference_mode(), self.fast_products():
+            return self._read(self.network.step(self.put(codes), self.kv()))
 
     def step_text(self, ids: IntArray) -> StepOutput:
-        with torch.inference_mode(), self._fast_products():
-            return self._read(self.network.step_text(self._put(ids), self._kv()))
+        with torch.inference_mode(), self.fast_products():
+            return self._read(self.network.step_text(self.put(ids), self.kv()))
 
     def memory(self) -> dict[str, int]:
         """With `step_weights_bytes`, read by one decode step, and `kv_row_position_bytes`, one position of one row."""
@@ -94,21 +94,21 @@ class TorchGpt(TorchStage):
         self._cache = None
         super().close()
 
-    def _kv(self) -> KvCache:
+    def kv(self) -> KvCache:
         if self._cache is None:
             raise RuntimeError("GptStage: call reset(batch, capacity) before prefill or step")
         return self._cache
 
-    def _fast_products(self) -> AbstractContextManager[None]:
+    def fast_products(self) -> AbstractContextManager[None]:
         """How to multiply one token per row: oneDNN's bfloat16 reads a matrix at half the memory's bandwidth then."""
         on_cpu = self.device.type == "cpu" and self.network.norm.weight.dtype == torch.bfloat16
         return _without_onednn() if on_cpu and self._shape[0] <= _FEW_ROWS else nullcontext()
 
-    def _put(self, array: NDArray[Any]) -> Tensor:
-        return _tensor(array).to(self.device)
+    def put(self, array: NDArray[Any]) -> Tensor:
+        return tensor_of(array).to(self.device)
 
     def _read(self, hidden: Tensor) -> StepOutput:
-        return StepOutput(_host(self.network.code_logits(hidden)), _host(hidden))
+        return StepOutput(host(self.network.code_logits(hidden)), host(hidden))
 
 
 class TorchNetwork(TorchStage):
@@ -116,7 +116,7 @@ class TorchNetwork(TorchStage):
 
     def __call__(self, features: NDArray[Any]) -> FloatArray:
         with torch.inference_mode():
-            return _host(self.network(_tensor(features).to(self.device)))
+            return host(self.network(tensor_of(features).to(self.device)))
 
 
 @contextmanager
@@ -133,11 +133,11 @@ def _nbytes(module: nn.Module) -> int:
     return sum(weight.nbytes for weight in module.parameters())
 
 
-def _tensor(array: NDArray[Any]) -> torch.Tensor:
+def tensor_of(array: NDArray[Any]) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
-def _host(tensor: Tensor) -> FloatArray:
+def host(tensor: Tensor) -> FloatArray:
     """A float32 copy on the host."""
     result: FloatArray = tensor.float().cpu().numpy()
     return result

@@ -78,6 +78,7 @@ def measure_memory(job: Job, pipeline: Any, reporter: Reporter) -> None:
         "rss_peak_own_bytes": "this system keeps no high-water mark",
         "vram_nvml_bytes": device.reason,
     }
+    values |= getattr(pipeline, "figures", dict)()  # only the lab's own stages compile themselves
     for stage, sizes in pipeline.memory().items():
         values |= {f"{stage}_{name}": size for name, size in sizes.items()}
     reporter.values(values, {name: reason for name, reason in reasons.items() if values[name] is None})

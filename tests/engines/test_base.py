@@ -17,7 +17,7 @@ def test_every_registered_engine_answers_without_loading_anything() -> None:
 
 
 def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SpecError, match="torch, ort-cpu"):
+    with pytest.raises(SpecError, match="torch, torch-compile, ort-cpu"):
         get_engine("tensorflow")
 
 
