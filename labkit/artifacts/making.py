@@ -190,7 +190,8 @@ def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figur
         made, choice=StageChoice(), folder=voice.folder, files=voice_files(plan.stage, path),
         details={"speaker_token": plan.speaker_token},
     )  # fmt: skip
-    kind: Kind = "exact" if plan.choice.precision == "fp32" else "quantized"
+    kinds: dict[str, Kind] = {"fp32": "exact", "int4-weight": "coarse"}
+    kind = kinds.get(plan.choice.precision, "quantized")
     reference, candidate = (
         get_engine(each.choice.engine).load(plan.stage, each, device="cpu", threads=1, audio_path=path)
         for each in (source, made)

@@ -51,10 +51,17 @@ def test_a_small_error_is_refused_for_an_export_and_recorded_for_a_quantized_sta
     assert worst == pytest.approx(0.01, rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["quantized", "coarse"])
 @pytest.mark.parametrize("error", [50.0, float("nan")])
-def test_a_broken_quantized_stage_is_refused(error: float) -> None:
+def test_a_broken_quantized_stage_is_refused(error: float, kind: str) -> None:
     with pytest.raises(ParityError, match="Nothing was cached"):
-        check(error, "quantized")
+        check(error, kind)
+
+
+def test_four_bits_are_allowed_more_than_eight() -> None:
+    check(0.5, "coarse")
+    with pytest.raises(ParityError, match=r"less than 0\.9"):
+        check(0.5, "quantized")
 
 
 def test_nan_is_not_equal_to_anything() -> None:

@@ -68,7 +68,10 @@ def test_another_tool_version_is_another_artifact(tiny_voice: Voice, monkeypatch
             "'graph_optimization_level' cannot be 'most'; it may be 'all'",
         ),
         (StageChoice(options={"arena": True}), "engine 'torch'.*it has none"),
-        (StageChoice(engine="onnx"), "engine 'onnx' is unknown; known engines: torch, torch-compile, ort-cpu"),
+        (
+            StageChoice(engine="onnx"),
+            "engine 'onnx' is unknown; known engines: torch, torch-compile, ort-cpu",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_recipe_stage_and_value(wanted: StageChoice, message: str) -> None:
