@@ -5,9 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from hypothesis import settings
 
 from labkit.model.config import ConvStackConfig, DvaeConfig, GptConfig, VocoderConfig, VoiceConfig
 from labkit.voices import Voice, make_random_voice, open_voice
+
+# a busy machine is slow, not wrong: what is too slow is found by benchmarks
+settings.register_profile("labkit", deadline=None)
+settings.load_profile("labkit")
 
 TINY = VoiceConfig(
     gpt=GptConfig(hidden=48, intermediate=88, heads=4, layers=2, positions=256, num_text_tokens=150),

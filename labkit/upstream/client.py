@@ -6,6 +6,7 @@ end. It knows nothing of what the commands mean.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -87,8 +88,10 @@ class UpstreamProcess:
 
     def close(self) -> None:
         """End the worker and delete what was exchanged."""
-        if self._process.stdin is not None and not self._process.stdin.closed:
-            self._process.stdin.close()
+        if self._process.stdin is not None:
+            # a worker that died with a request unread breaks the pipe at the last flush
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
