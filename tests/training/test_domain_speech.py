@@ -23,7 +23,7 @@ from labkit.training.domain_speech import (
     speak_domain,
 )
 
-PLAN_FINGERPRINT = "734c4d416f5f9240a26e17b54e4dbab023dc2d45e07a356bdd76c0f83ab175ae"
+PLAN_FINGERPRINT = "b14944c572a33971779f2986f9097eb48d958ba1a8bcfe457037d1f1d61923f3"
 
 
 def hum(text: str, voice: str, tempo: float) -> np.ndarray:
