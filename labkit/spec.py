@@ -9,10 +9,11 @@ import difflib
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import (
@@ -35,6 +36,10 @@ AudioPath = Literal["hidden", "codes"]
 ScenarioName = Literal["replay", "single", "stream", "batch", "long-text", "load", "soak"]
 PIPELINES = ("upstream",)  # recipes that bring all three stages themselves
 AXES = ("voice", "corpus", "recipe", "scenario", "device", "threads", "seed", "speaker", "audio_path")
+MAX_THREADS = 256  # thread pools of this many start anywhere; OpenMP crashes with tens of thousands
+Threads = Annotated[int, Field(ge=1, le=MAX_THREADS)]
+Seed = Annotated[int, Field(ge=0)]
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 Option = bool | int | float | str
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -100,8 +105,8 @@ class RunSpec(_Frozen):
     corpus: str = "nano-eval"
     texts: int | None = Field(None, ge=1, description="use only the first N texts of the corpus")
     device: str = "cpu"
-    threads: int = Field(1, ge=1)
-    seed: int = Field(0, ge=0)
+    threads: Threads = 1
+    seed: Seed = 0
     speaker: str | None = Field(None, description="speaker name; null takes the voice's first")
     audio_path: AudioPath = "hidden"
     repeats: int = Field(3, ge=1)
@@ -126,14 +131,14 @@ class SweepSpec(_Frozen):
     recipe: tuple[str, ...]
     scenario: tuple[ScenarioName, ...] = ("single",)
     device: tuple[str, ...] = ("cpu",)
-    threads: tuple[int, ...] = (1,)
-    seed: tuple[int, ...] = (0,)
+    threads: tuple[Threads, ...] = (1,)
+    seed: tuple[Seed, ...] = (0,)
     speaker: tuple[str | None, ...] = (None,)
     audio_path: tuple[AudioPath, ...] = ("hidden",)
-    texts: int | None = None
-    repeats: int = 3
-    warmups: int = 1
-    max_steps: int = 2048
+    texts: int | None = Field(None, ge=1)
+    repeats: int = Field(3, ge=1)
+    warmups: int = Field(1, ge=0)
+    max_steps: int = Field(2048, ge=1, le=4096)
     quality: bool = True
     keep_audio: bool = True
     baseline: str | None = None
@@ -145,7 +150,7 @@ class SweepSpec(_Frozen):
         values = tuple(value) if isinstance(value, list | tuple) else (value,)
         if not values:
             raise ValueError("an axis needs at least one value")
-        if len(set(values)) != len(values):
+        if any(value in values[:i] for i, value in enumerate(values)):
             raise ValueError(f"an axis names a value twice: {list(values)}")
         return values
 
@@ -188,10 +193,15 @@ def load_recipes(*files: Path) -> dict[str, Recipe]:
 
 def parse_recipes(text: str, *, place: str) -> dict[str, Recipe]:
     """Read `name: {gpt: …, decoder: …, vocoder: …}`; `SpecError` names the place and the key."""
-    return {
-        name: _validate(Recipe, {"name": name, **(body or {})}, text, f"{place}: recipe {name!r}")
-        for name, body in _mapping(text, place).items()
-    }
+    recipes = {}
+    for name, body in _mapping(text, place).items():
+        where = f"{place}: recipe {name!r}"
+        if not isinstance(body, dict | None):
+            raise SpecError(
+                f"{where} must be a mapping such as {{gpt: {{engine: ort-cpu}}}}, not {type(body).__name__}."
+            )
+        recipes[name] = _validate(Recipe, {"name": name, **(body or {})}, text, where)
+    return recipes
 
 
 def find_recipe(name: str, recipes: Mapping[str, Recipe]) -> Recipe:
@@ -201,6 +211,12 @@ def find_recipe(name: str, recipes: Mapping[str, Recipe]) -> Recipe:
             f"recipe {name!r} is unknown{_nearest(name, recipes)}; known recipes: {', '.join(recipes)}."
         )
     return recipes[name]
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that no engine can mean; whether it is there is the engine's answer."""
+    if not _DEVICE.fullmatch(device):
+        raise SpecError(f"device {device!r} is unknown; known devices: cpu, cuda, cuda:N.")
 
 
 def load_sweep(file: Path, **replace: Any) -> SweepSpec:
@@ -217,13 +233,27 @@ def parse_run(values: Mapping[str, Any], *, place: str) -> RunSpec:
 def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{file} cannot be read as UTF-8 text: {error}") from error
+    except OSError as error:
+        raise SpecError(f"{file} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{file} cannot be read as UTF-8 text: {error}.") from error
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Plain YAML, except that a key given twice is an error: the first value would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        for i, key in enumerate(keys):
+            if key in keys[:i]:
+                mark = node.value[i][0].start_mark
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", mark)
+        return super().construct_mapping(node, deep)
 
 
 def _mapping(text: str, place: str) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(text)
+        values = yaml.load(text, _UniqueKeys)
     except yaml.YAMLError as error:
         raise SpecError(f"{place} is not valid YAML: {error}") from error
     if not isinstance(values, dict):
@@ -243,23 +273,36 @@ def _validate(model: type[Model], values: dict[str, Any], text: str, place: str)
 
 def _explain(model: type[BaseModel], item: Any, text: str, place: str) -> str:
     path = [str(part) for part in item["loc"]]
-    line = _line_of(path[-1], text) if path else ""
-    where = f"{place}{line}"
+    keys = [part for part in item["loc"] if isinstance(part, str)]
+    where = f"{place}{_line_of(keys[-1], text) if keys else ''}"
     if item["type"] == "extra_forbidden":
-        known = list(model.model_fields) if len(path) == 1 else list(StageChoice.model_fields)
-        return (
-            f"{where}: unknown key {path[-1]!r}{_nearest(path[-1], known)}; known keys: {', '.join(known)}."
-        )
-    name = ".".join(path) or model.__name__
+        known = _fields(model, keys[:-1])
+        within = f" in {'.'.join(keys[:-1])}" if len(keys) > 1 else ""
+        return f"{where}: unknown key {keys[-1]!r}{within}{_nearest(keys[-1], known)}; known keys: {', '.join(known)}."
+    words = item["msg"].removeprefix("Value error, ")
+    if not path:  # about the whole: the words name what is wrong
+        return f"{where}: {words}."
     value = "" if item["type"] == "missing" else f" (got {item['input']!r})"
-    return f"{where}: {name}: {item['msg']}{value}"
+    return f"{where}: {'.'.join(path)}: {words}{value}"
+
+
+def _fields(model: type[BaseModel], path: Iterable[str]) -> list[str]:
+    """Names of the fields of the model that is reached by the path."""
+    for key in path:
+        field = model.model_fields[key].annotation
+        assert isinstance(field, type)
+        model = field
+    return list(model.model_fields)
 
 
 def _line_of(key: str, text: str) -> str:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip().strip("{").startswith(f"{key}:"):
-            return f", line {number}"
-    return ""
+    """Where a key stands, when it stands in one place alone."""
+    lines = [
+        number
+        for number, line in enumerate(text.splitlines(), start=1)
+        if re.search(rf"(?:^|[\s{{,]){re.escape(key)}\s*:", line.partition(" #")[0])
+    ]
+    return f", line {lines[0]}" if len(lines) == 1 else ""
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

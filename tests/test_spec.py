@@ -16,6 +16,7 @@ from labkit.spec import (
     Recipe,
     RunSpec,
     StageChoice,
+    check_device,
     default_recipes,
     find_recipe,
     load_recipes,
@@ -62,6 +63,20 @@ def test_lists_are_axes_and_recipes_are_neighbours(tmp_path: Path) -> None:
         (SWEEP.replace("baseline: torch-fp32", "baseline: onnx"), ["baseline", "onnx"]),
         (SWEEP.replace("seconds: 120", "seconds: .nan"), ["seconds"]),
         (SWEEP.replace("seconds: 120", "seconds: -1"), ["seconds", "-1"]),
+        (
+            SWEEP.replace("seconds: 120", "secnds: 120"),
+            ["unknown key 'secnds' in limits", "'seconds'", "line 8"],
+        ),
+        (SWEEP.replace("[1, 2]", "0"), ["threads", "greater than or equal to 1", "line 5"]),
+        (SWEEP.replace("[1, 2]", "100000"), ["threads", "less than or equal to 256"]),
+        (SWEEP.replace("repeats: 5", "repeats: 0"), ["repeats", "greater than or equal to 1"]),
+        (SWEEP + "texts: 0\n", ["texts", "greater than or equal to 1"]),
+        (SWEEP + "max_steps: 5000\n", ["max_steps", "4096"]),
+        (SWEEP + "voice: other\n", ["not valid YAML", "'voice' is given twice", "line 9"]),
+        (
+            SWEEP.replace("[torch-fp32, ort-fp32]", "[{name: torch-fp32}]"),
+            ["recipe", "valid string", "line 3"],
+        ),
         ("name: [unclosed", ["not valid YAML"]),
         ("- a\n- b\n", ["must be a mapping", "list"]),
         ("", ["must be a mapping"]),
@@ -76,8 +91,35 @@ def test_a_wrong_sweep_is_refused_in_words(tmp_path: Path, text: str, words: lis
         assert word in str(caught.value)
 
 
+def test_a_refusal_of_the_whole_says_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
+    file = _sweep_file(tmp_path, SWEEP.replace("baseline: torch-fp32", "baseline: onnx"))
+    with pytest.raises(SpecError) as caught:
+        load_sweep(file)
+    assert (
+        str(caught.value) == f"{file}: baseline 'onnx' is not among the recipes ['torch-fp32', 'ort-fp32']."
+    )
+
+
+def test_a_line_is_named_only_when_it_is_the_only_one_with_that_key() -> None:
+    twice = "a: {gpt: {precision: fp32}}\nb: {gpt: {precision: int7}}\n"
+    with pytest.raises(SpecError, match="int7") as caught:
+        parse_recipes(twice, place="mine.yaml")
+    assert "line" not in str(caught.value)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", "cuda:1"])
+def test_devices_that_can_be_meant(device: str) -> None:
+    check_device(device)
+
+
+@pytest.mark.parametrize("device", ["", "tpu", "cuda:", "cuda:x", "CPU", "cpu:0"])
+def test_other_devices_are_refused(device: str) -> None:
+    with pytest.raises(SpecError, match="known devices: cpu, cuda, cuda:N"):
+        check_device(device)
+
+
 def test_an_unreadable_sweep_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="nowhere"):
+    with pytest.raises(SpecError, match=r"nowhere\.yaml cannot be read: No such file"):
         load_sweep(tmp_path / "nowhere.yaml")
     binary = tmp_path / "b.yaml"
     binary.write_bytes(b"\xff\xfe\x00")
@@ -114,6 +156,9 @@ def test_own_recipes_replace_shipped_ones(tmp_path: Path) -> None:
         ("a: {gpt: {precision: int7}}", ["gpt.precision", "int7"]),
         ("a: {pipeline: upstream, gpt: {engine: torch}}", ["pipeline", "keep one"]),
         ("'a b': {}", ["name", "a b"]),
+        ("a: torch", ["'a'", "must be a mapping", "str"]),
+        ("1: {}", ["name", "valid string"]),
+        ("a: {}\na: {pipeline: upstream}", ["'a' is given twice"]),
     ],
 )
 def test_a_wrong_recipe_is_refused_in_words(text: str, words: list[str]) -> None:

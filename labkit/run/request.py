@@ -6,17 +6,14 @@ run is no error: the plan says so, and the run becomes a row with status `unavai
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from labkit.engines.base import Unavailable
-from labkit.errors import SpecError, UnavailableError
+from labkit.errors import UnavailableError
 from labkit.run.tasks import JobText
 from labkit.scenarios import require_scenario
-from labkit.spec import RunSpec
-
-_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
+from labkit.spec import RunSpec, check_device
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ def plan_run(spec: RunSpec) -> Plan:
     from labkit.voices import resolve_voice
 
     require_scenario(spec.scenario)
-    _check_device(spec.device)
+    check_device(spec.device)
     unavailable, notes = _availability(spec)
     corpus = load_corpus(spec.corpus)
     voice = resolve_voice(spec.voice)
@@ -58,11 +55,6 @@ def plan_run(spec: RunSpec) -> Plan:
         unavailable=unavailable,
         notes=notes,
     )
-
-
-def _check_device(device: str) -> None:
-    if not _DEVICE.fullmatch(device):
-        raise SpecError(f"device {device!r} is unknown; known devices: cpu, cuda, cuda:N.")
 
 
 def _check_texts(texts: tuple[JobText, ...], voice: Any, speaker: Any) -> None:
