@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 
 from labkit.engines.base import Artifact, Unavailable
 from labkit.engines.torch_compile import TorchCompileEngine
@@ -13,6 +14,12 @@ from labkit.voices import Voice
 from tests.engines.driving import codes, drive, largest_difference, prompts
 
 SPEAKER_TOKEN = 7
+
+
+@pytest.fixture(autouse=True)
+def _nothing_compiled_before() -> None:
+    """Graphs of networks of equal shapes are shared within a process."""
+    torch.compiler.reset()
 
 
 def load(voice: Voice, stage: StageName, engine: type[TorchEngine], precision: str = "fp32"):
