@@ -21,6 +21,7 @@ from labkit.model import layout
 from labkit.model.checksums import HashMemory, combined_hash, verify
 from labkit.model.config import FULL, VoiceConfig
 from labkit.model.layout import VoiceCard
+from labkit.model.tensorfile import TensorFile
 
 if TYPE_CHECKING:
     from labkit.model.speaker import SpeakerEmbedding
@@ -155,7 +156,7 @@ def resolve_voice(name: str, progress: Callable[[str], None] | None = None) -> V
 
 
 def open_voice(folder: Path, name: str | None = None) -> Voice:
-    """The voice in a folder (the asset folder, or the one above it)."""
+    """The voice in a folder (the asset folder, or the one above it); `CheckpointError` for a file that is not whole."""
     asset = layout.asset_folder(folder)
     card = layout.read_card(asset) or VoiceCard(name=name or folder.resolve().name, licence="unknown")
     missing = [
@@ -163,6 +164,8 @@ def open_voice(folder: Path, name: str | None = None) -> Voice:
     ]
     if missing:
         raise CheckpointError(f"{asset}: {', '.join(missing)} missing.{layout.pickled_hint(asset)}")
+    for file in layout.WEIGHT_FILES:  # headers alone: whether their shapes fit is seen when they are loaded
+        TensorFile(asset / file)
     return Voice(name or card.name, asset, layout.read_config(asset), card)
 
 

@@ -97,6 +97,22 @@ def test_a_voice_without_one_of_its_files_is_refused_at_once(copied: Path, file:
         open_voice(copied)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "truncated"),
+        (b"", "not a whole safetensors file"),
+        (b"\x80\x04K\x01.", "a pickle"),
+        (b"PK\x03\x04zip", "a pickle"),
+    ],
+)
+def test_a_damaged_file_is_refused_at_once(copied: Path, content: bytes | None, words: str) -> None:
+    file = copied / "Decoder.safetensors"
+    file.write_bytes(file.read_bytes()[:-10] if content is None else content)
+    with pytest.raises(CheckpointError, match=f"Decoder.*{words}"):
+        resolve_voice(str(copied))
+
+
 def test_a_folder_without_a_card_is_an_unknown_voice_for_quality(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

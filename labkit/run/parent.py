@@ -90,6 +90,8 @@ def carry_out(plan: Plan, job: Job, findings: Findings, tell: Tell) -> tuple[Run
             raise user_error(findings.failure)
         return verdict(findings, trained=plan.judged)
     _child("measure", job, findings, tell, limited=True)
+    if findings.failure is not None and findings.failure["user"] and not findings.samples:
+        raise user_error(findings.failure)
     status, failure = verdict(findings, trained=bool(plan.voice.for_quality))
     if findings.measured and status in ("ok", "invalid"):
         _judge(plan, job, findings, tell)

@@ -113,12 +113,15 @@ def test_what_this_machine_lacks_is_a_row_and_starts_nothing(stage, tmp_path: Pa
     assert document.measures.values["rss_peak_bytes"] is None
 
 
-def test_a_user_s_error_found_by_a_child_is_raised_and_records_nothing(stage, tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", ["prepare", "measure"])
+def test_a_user_s_error_found_by_a_child_is_raised_and_records_nothing(
+    stage, tmp_path: Path, task: str
+) -> None:
     def broken(job: Job, reporter: Reporter) -> Ended:
         reporter.event("failure", **describe(CheckpointError("Decoder.safetensors: truncated")))
         return Ended(1, None, 1.0)
 
-    stage({"prepare": broken})
+    stage({task: broken})
     with pytest.raises(CheckpointError, match="truncated"):
         run(spec(), store=tmp_path)
     assert Store(tmp_path).files() == []
