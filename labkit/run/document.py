@@ -134,6 +134,14 @@ def ending(ended: Ended, task: str, limits: Limits, log: str) -> Event | None:
             f"{task} was stopped above {limits.memory_gb:g} GB of resident memory",
             "Raise limits.memory_gb, or choose a smaller precision.",
         )
+    if ended.returncode == -signal.SIGKILL and ended.oom_kills == 0:
+        return _event(
+            "failed",
+            "SIGKILL",
+            f"{task} was killed by SIGKILL, and not by the kernel for want of memory",
+            "Somebody or a supervisor ended it: run it again.",
+            log,
+        )
     if ended.returncode == -signal.SIGKILL:
         return _event(
             "oom",

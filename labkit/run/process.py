@@ -20,7 +20,7 @@ from typing import Literal
 
 import psutil
 
-from labkit.measure.memory import TreeMemory
+from labkit.measure.memory import TreeMemory, oom_kills
 
 TICK_S = 0.02
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -38,11 +38,15 @@ _THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended: its own exit code, or which limit stopped it."""
+    """How a child ended: its own exit code, or which limit stopped it.
+
+    `oom_kills`: processes that the kernel killed for want of memory while it ran, None where that is not told.
+    """
 
     returncode: int
     stopped_by: Literal["time", "memory"] | None
     wall_s: float
+    oom_kills: int | None = None
 
 
 def child_environment(threads: int) -> dict[str, str]:
@@ -79,7 +83,7 @@ def watch(
             env=child_environment(threads),
             start_new_session=True,  # a Ctrl-C reaches the parent alone, which ends the child's whole tree
         )
-    started = time.monotonic()
+    started, kills = time.monotonic(), oom_kills()
     try:
         memory = TreeMemory(child.pid)
         stopped_by: Literal["time", "memory"] | None = None
@@ -93,9 +97,9 @@ def watch(
             if stopped_by:
                 break
             _wait(child, TICK_S)
-        return Ended(_end(child), stopped_by, time.monotonic() - started)
+        return Ended(_end(child), stopped_by, time.monotonic() - started, _more(kills, oom_kills()))
     except psutil.NoSuchProcess:  # it ended before it could be watched
-        return Ended(child.wait(), None, time.monotonic() - started)
+        return Ended(child.wait(), None, time.monotonic() - started, _more(kills, oom_kills()))
     except BaseException:
         _end(child)
         raise
@@ -122,6 +126,10 @@ def kill_tree(pid: int) -> None:
     for member in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             member.kill()
+
+
+def _more(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def _wait(child: subprocess.Popen[bytes], seconds: float) -> None:

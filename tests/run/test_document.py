@@ -46,6 +46,8 @@ def test_what_was_measured_before_a_kill_is_kept() -> None:
         (Ended(-9, "time", 5.0), "timeout", "TimeLimit"),
         (Ended(-9, "memory", 5.0), "oom", "MemoryLimit"),
         (Ended(-9, None, 5.0), "oom", "SIGKILL"),
+        (Ended(-9, None, 5.0, oom_kills=1), "oom", "SIGKILL"),
+        (Ended(-9, None, 5.0, oom_kills=0), "failed", "SIGKILL"),
         (Ended(-signal.SIGSEGV, None, 5.0), "failed", "SIGSEGV"),
         (Ended(1, None, 5.0), "failed", "ExitCode"),
     ],

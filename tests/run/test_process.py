@@ -59,6 +59,13 @@ def test_time_is_up_for_the_whole_tree(script, tmp_path: Path) -> None:
     assert gone(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux only")
+def test_a_child_killed_by_hand_is_told_from_one_killed_for_want_of_memory(script, tmp_path: Path) -> None:
+    ended = run(script("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), tmp_path)
+    assert (ended.returncode, ended.stopped_by) == (-signal.SIGKILL, None)
+    assert ended.oom_kills in (0, None)
+
+
 def test_memory_above_the_limit_stops_the_child(script, tmp_path: Path) -> None:
     ended = run(script("held = b'x' * (200 * 2**20); time.sleep(60)"), tmp_path, memory_bytes=120 * 2**20)
     assert ended.stopped_by == "memory" and ended.wall_s < 15
