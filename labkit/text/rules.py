@@ -17,11 +17,15 @@ from labkit.text.readings import read_numbers, read_symbols
 
 
 def _remove_control(text: str, context: Context) -> str:
-    """NUL and other control, format, private, surrogate and unassigned characters; line ends become blanks."""
+    """Format, private, surrogate and unassigned characters go; NUL, other controls and line ends become blanks."""
     kept = []
     for character in text:
         category = unicodedata.category(character)
-        if category in ("Zl", "Zp") or character in "\t\n\r\v\f":
+        if category in (
+            "Cc",
+            "Zl",
+            "Zp",
+        ):  # they stand between words; an invisible format character stands in one
             kept.append(" ")
         elif category[0] != "C":
             kept.append(character)

@@ -32,6 +32,8 @@ TOKENS = ("[uv_break]", "[laugh]", "[lbreak]", "[speed_5]", "[oral_2]", "[laugh_
         ("don't ‘quote’ it’s", "don't quote it's"),
         ("twenty-one (really)", "twenty one, really,"),
         ("😀hi\0 there 👍🏽", "hi there"),
+        ("one\0two\x1bthree", "one two three"),
+        ("in\u200bvisible", "invisible"),
         ("wait... what?!", "wait. what."),
         ("one\ntwo\tthree", "one two three"),
         ("我有3个苹果，花了20元。", "我有三个苹果，花了二十元。"),
