@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from labkit.errors import StoreError
+from labkit.errors import StoreError, UserError
 from labkit.report import plots
 from labkit.report.audio import SAMPLE_RATE, opus_uri, read_clip, spectrogram_uri
 from labkit.report.summary import Group, Line, Summary, headline, quality_group, speed_group, summarize
@@ -60,13 +60,13 @@ def build_report(
     """Write the page about a sweep (or about all runs) and return its path.
 
     `out` defaults to `<store>/reports/<sweep>.html`. `baseline` defaults to the sweep's own, then to torch-fp32.
-    Raises `StoreError` when there is no run to report on or the page cannot be written.
+    Raises `UserError` when there is no run to report on, `StoreError` when the page cannot be written.
     """
     documents, damaged = store.scan()
     documents = [document for document in documents if sweep is None or document.sweep == sweep]
     if not documents:
         known = sorted({d.sweep for d in store.scan()[0] if d.sweep})
-        raise StoreError(
+        raise UserError(
             f"no runs of sweep {sweep!r} are in {store.folder}; recorded sweeps: {', '.join(known) or 'none'}."
             if sweep
             else f"no runs are in {store.folder}; `labkit sweep sweeps/demo.yaml` makes some."

@@ -90,11 +90,12 @@ class _GroupTable:
 
 
 def _id_table(documents: Sequence[RunDocument]) -> Table:
-    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("run id", no_wrap=True)  # it holds time and recipe, and is there to be copied
-    for name in ("sweep", "voice", "scenario", "status"):
+    for name in ("sweep", "voice", "scenario"):
         table.add_column(name, overflow="fold")
-    table.add_column("RTF", justify="right")
+    table.add_column("status", no_wrap=True)
+    table.add_column("RTF", justify="right", no_wrap=True)
     for document in documents:
         rtf = wide_row(document).numbers.get("rtf_p50")
         table.add_row(
@@ -124,7 +125,9 @@ def _reason(line: Line) -> str:
     if failure is None:
         return ""
     where = f" ({failure.stage})" if failure.stage else ""
-    return f"{line.status}{where}: {failure.message} {failure.remedy}".rstrip()
+    message = failure.message.rstrip()
+    end = "" if not failure.remedy or message.endswith((".", "!", "?")) else "."
+    return f"{line.status}{where}: {message}{end} {failure.remedy}".rstrip()
 
 
 def _escape(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.errors import StoreError
+from labkit.errors import StoreError, UserError
 from labkit.report import build_report
 from labkit.results.store import Store
 from labkit.spec import SweepSpec
@@ -113,9 +113,9 @@ def test_all_runs_are_reported_without_a_sweep(store: Store, tmp_path: Path) -> 
 
 
 def test_nothing_to_report_is_an_error_with_a_remedy(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"'nope'.*recorded sweeps: demo"):
+    with pytest.raises(UserError, match=r"'nope'.*recorded sweeps: demo"):
         build_report(store, sweep="nope")
-    with pytest.raises(StoreError, match="labkit sweep"):
+    with pytest.raises(UserError, match="labkit sweep"):
         build_report(Store(tmp_path / "empty"))
 
 

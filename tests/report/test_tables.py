@@ -5,12 +5,14 @@ from __future__ import annotations
 from rich.console import Console
 
 from labkit.report.tables import markdown_table, summary_table
+from labkit.results.frames import wide_row
 from labkit.results.schema import RunDocument
+from labkit.results.units import format_value
 from tests.results.factory import SPEED, document, failed
 
 
-def printed(documents: list[RunDocument], **options: object) -> str:
-    console = Console(width=110, record=True, file=open("/dev/null", "w"))  # noqa: SIM115  closed with the console
+def printed(documents: list[RunDocument], width: int = 110, **options: object) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115  closed with the console
     console.print(summary_table(documents, **options))
     return console.export_text()
 
@@ -25,11 +27,24 @@ def test_the_terminal_table_fits_and_says_what_failed() -> None:
     assert "4 of 5 runs are ok" in text
 
 
+def test_a_reason_and_its_remedy_are_two_sentences() -> None:
+    for message in ("it was killed", "it was killed."):
+        text = printed([failed("ort-fp32", message=message)])
+        assert "it was killed. look into the log" in " ".join(text.split())
+
+
 def test_every_document_is_listed_by_id() -> None:
     runs = [document("torch-fp32"), document("torch-fp32"), failed("ort-fp32", "oom")]
     text = printed(runs, with_ids=True)
     assert all(run.run_id[:20] in text for run in runs)
     assert "oom" in text
+
+
+def test_the_list_keeps_status_and_speed_whole_in_a_narrow_terminal() -> None:
+    run = document("ort-int8-dynamic")
+    text = printed([run, failed("ort-fp32", "unavailable")], width=80, with_ids=True)
+    assert "unavailable" in text and run.run_id in text
+    assert format_value("rtf_p50", wide_row(run).numbers["rtf_p50"]) in text
 
 
 def test_no_runs_say_how_to_make_one() -> None:
