@@ -17,9 +17,10 @@ store = ""  # results folder; empty: LABKIT_RESULTS or ./results
 from IPython.display import Markdown, display
 
 from labkit.report import markdown_table, plots
-from labkit.report.notebook import player, show
+from labkit.report.notebook import player, refuse_unknown_parameters, show
 from labkit.speak import say
 
+refuse_unknown_parameters()
 reference = say(text, voice=voice, recipe="torch-fp32")
 player(reference.audio, label="torch-fp32")
 

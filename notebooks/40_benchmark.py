@@ -27,12 +27,13 @@ from IPython.display import Markdown, display
 
 from labkit.report import markdown_table, plots
 from labkit.report.audio import read_clip
-from labkit.report.notebook import player, show
+from labkit.report.notebook import player, refuse_unknown_parameters, show
 from labkit.results.frames import long_frame
 from labkit.results.store import Store
 from labkit.run import run
 from labkit.spec import parse_run
 
+refuse_unknown_parameters()
 run_spec = parse_run(spec, place="parameter spec")
 results = Store(store or None)
 print(run_spec.model_dump_json(indent=1, exclude_defaults=True))

@@ -16,11 +16,12 @@ baseline = ""  # recipe that the others are compared with; empty: the sweep's ow
 from IPython.display import Markdown
 
 from labkit.report import build_report, markdown_table, plots, summarize
-from labkit.report.notebook import show
+from labkit.report.notebook import refuse_unknown_parameters, show
 from labkit.report.summary import quality_group, speed_group
 from labkit.results.frames import long_frame
 from labkit.results.store import Store
 
+refuse_unknown_parameters()
 results = Store(store or None)
 documents = [document for document in results.documents() if document.sweep == sweep]
 asked = results.read_sweep(sweep)

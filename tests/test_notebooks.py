@@ -10,6 +10,7 @@ import jupytext
 import nbformat
 import papermill
 import pytest
+from papermill.exceptions import PapermillExecutionError
 
 from labkit.results.store import Store
 from labkit.sweep.notebook import execute_notebook
@@ -98,6 +99,14 @@ def test_the_report_notebook_reads_a_store_and_writes_the_page(tmp_path: Path) -
     assert text.count("image/png") >= 3
     assert "made-up.html" in text
     assert (store.folder / "reports" / "made-up.html").exists()
+
+
+def test_plain_papermill_with_an_unknown_parameter_ends_before_any_work(tmp_path: Path) -> None:
+    output = tmp_path / "report.ipynb"
+    with pytest.raises(PapermillExecutionError, match="no parameter 'stroe', did you mean 'store'"):
+        papermill.execute_notebook(
+            FOLDER / "90_sweep_report.ipynb", output, {"stroe": str(tmp_path)}, progress_bar=False
+        )
 
 
 @pytest.mark.slow
