@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from labkit.errors import StoreError, UserError
 from labkit.report import plots
 from labkit.report.audio import SAMPLE_RATE, opus_uri, read_clip, spectrogram_uri
+from labkit.report.noise import caution
 from labkit.report.summary import Group, Line, Summary, headline, quality_group, speed_group, summarize
 from labkit.results.frames import long_frame
 from labkit.results.schema import RunDocument
@@ -103,6 +104,7 @@ def render(
         about=about,
         made=f"{datetime.now():%Y-%m-%d %H:%M}",
         headline=headline(summary),
+        caution=caution(line.document for line in summary.lines),
         summary=summary,
         colours=colours,
         tiles=list(_tiles(summary)),

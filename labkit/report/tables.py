@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from labkit.report.noise import caution
 from labkit.report.summary import RATIO, Cell, Group, Line, Summary, headline, summarize
 from labkit.results.frames import wide_row
 from labkit.results.schema import RunDocument
@@ -37,7 +38,10 @@ def summary_table(
     summary = summarize(documents, baseline=baseline)
     parts: list[RenderableType] = [_GroupTable(summary, group) for group in summary.groups]
     parts += [_why(line) for line in summary.lines if line.document.failure]
-    return Stack(*parts, Text(headline(summary)))
+    parts.append(Text(headline(summary)))
+    if words := caution(line.document for line in summary.lines):
+        parts.append(Text(words, style="yellow"))
+    return Stack(*parts)
 
 
 def markdown_table(documents: Sequence[RunDocument], *, baseline: str | None = None) -> str:
@@ -45,6 +49,8 @@ def markdown_table(documents: Sequence[RunDocument], *, baseline: str | None = N
     summary = summarize(documents, baseline=baseline)
     heads = ["recipe", "status", *(summary.heading(column) for column in summary.columns)]
     parts = [headline(summary)] if summary.lines else ["No runs are recorded here."]
+    if words := caution(line.document for line in summary.lines):
+        parts.append(f"**{words}**")
     for group in summary.groups:
         rows = [[line.recipe, line.status, *(cell.text for cell in line.cells)] for line in group.lines]
         table = ["| " + " | ".join(map(_escape, row)) + " |" for row in [heads, *rows]]
