@@ -46,6 +46,9 @@ _REMEDIES = {
 }
 
 
+_MEND = "put back an unharmed copy, or move it out of the folder"
+
+
 class DamagedDocumentWarning(UserWarning):
     """A run document was passed over because it cannot be read; the message names it and says why."""
 
@@ -115,6 +118,7 @@ class Store:
                 _write_audio(self.audio_file(document.run_id, name), samples)
             _write_atomic(target, text.encode())
         except OSError as error:
+            shutil.rmtree(self.runs_folder / document.run_id, ignore_errors=True)  # clips without a document
             raise self._error("written", error) from error
         return target
 
@@ -170,8 +174,13 @@ class Store:
             return None
         try:
             return SweepSpec.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise StoreError(f"{path} cannot be read: {error}; delete it and run the sweep again.") from error
+        except OSError as error:
+            raise self._error("read", error) from error
+        except ValidationError as error:
+            first = error.errors()[0]["msg"]
+            raise StoreError(
+                f"{path} cannot be read ({first}); delete it and run the sweep again."
+            ) from error
 
     def _error(self, verb: str, error: OSError) -> StoreError:
         remedy = _REMEDIES.get(error.errno or 0, "choose another folder with --results or LABKIT_RESULTS")
@@ -189,9 +198,11 @@ def read_document(path: Path) -> RunDocument:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise StoreError(
-            f"{path}: {where}: {first['msg']} ({error.error_count()} problems in all)"
+            f"{path}: {where}: {first['msg']} ({error.error_count()} problems in all); {_MEND}"
         ) from error
-    except (OSError, ValueError, StoreError) as error:
+    except ValueError as error:
+        raise StoreError(f"{path} is cut off or is no JSON ({error}); {_MEND}") from error
+    except (OSError, StoreError) as error:
         raise StoreError(f"{path}: {error}") from error
     if document.run_id != path.stem:
         raise StoreError(f"{path}: the document calls itself {document.run_id!r}; it was renamed or copied")

@@ -6,12 +6,14 @@ outside: the peak memory of the measured process tree.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from labkit.errors import StoreError
 from labkit.measure.memory import TreeMemory
 from labkit.results.schema import Failure, RunDocument, RunStatus
 from labkit.results.store import Store, new_run_id
@@ -52,7 +54,8 @@ def run(
     Raises the user's errors (`UserError`) and `StoreError` before any work. From then on whatever happens becomes
     the document's status: `ok`, `failed`, `oom`, `timeout`, `unavailable`, `invalid`.
     `spec.limits.seconds` holds for each child (prepare, measure, judge), `memory_gb` for the measured one.
-    Interrupted (Ctrl-C), the children are ended and nothing is recorded.
+    Interrupted (Ctrl-C), the children are ended and nothing is recorded. A store that becomes unwritable meanwhile
+    is a `StoreError` that names where the document was put instead.
     """
     tell = progress or (lambda line: None)
     target = Store(store)
@@ -62,12 +65,33 @@ def run(
     findings = Findings(notes=list(plan.notes))
     with tempfile.TemporaryDirectory(prefix="labkit-run-", ignore_cleanup_errors=True) as folder:
         job = Job(Path(folder), spec, plan.texts, plan.language, judged=plan.judged)
-        status, failure = carry_out(plan, job, findings, tell)
+        try:
+            status, failure = carry_out(plan, job, findings, tell)
+        except KeyboardInterrupt:
+            tell(f"{spec.recipe.name}: interrupted; nothing was recorded")
+            raise
         audio = _audio(job) if spec.keep_audio else {}
     document = _compose(plan, findings, started, status, failure, sweep, audio)
-    target.write(document, audio=audio)
+    _keep(document, audio, target)
     tell(f"{spec.recipe.name}: {status}" + (f" ({failure.message})" if failure else ""))
     return document
+
+
+def _keep(document: RunDocument, audio: dict[str, NDArray[np.float32]], store: Store) -> None:
+    """Record the run; when the store has become unwritable meanwhile, leave the document where it can be fetched."""
+    try:
+        store.write(document, audio=audio)
+    except StoreError as error:
+        silent = tuple(sample.model_copy(update={"audio": None}) for sample in document.samples)
+        spare = Store(tempfile.mkdtemp(prefix="labkit-unsaved-"))
+        try:
+            file = spare.write(document.model_copy(update={"samples": silent}))
+        except StoreError:  # no room anywhere: the first reason is the one to mend
+            shutil.rmtree(spare.folder, ignore_errors=True)
+            raise error from None
+        raise StoreError(
+            f"{error} The run itself is not lost: move {file} into {store.runs_folder}."
+        ) from error
 
 
 def longest_run_s(spec: RunSpec) -> float:

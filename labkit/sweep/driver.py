@@ -133,6 +133,8 @@ def _one(
     end = executor.run(job)
     document = _recorded(run, sweep, store, before)
     if document is None:
+        if end.failure is not None and end.failure.kind == StoreError.__name__:
+            raise StoreError(end.failure.message)  # where nothing can be kept, going on would lose every run
         document = _row_for_lost_run(run, sweep, end)
         store.write(document)
         tell(f"{run.title}: {_words(document)} in {end.wall_s:.0f} s")

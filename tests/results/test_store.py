@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from labkit.errors import StoreError, UserError
 from labkit.results import migrate
+from labkit.results import store as store_module
 from labkit.results.schema import Measures
 from labkit.results.store import (
     DamagedDocumentWarning,
@@ -117,6 +118,10 @@ def test_a_damaged_document_is_reported_and_the_others_are_read(tmp_path, damage
     assert [item.path for item in damaged] == [path]
     with pytest.warns(DamagedDocumentWarning, match=reason):
         assert store.documents() == [good]
+    with pytest.warns(
+        DamagedDocumentWarning, match="put back an unharmed copy|no migration|newer|not a run document"
+    ):
+        store.documents()
     with pytest.warns(DamagedDocumentWarning, match=path.name):
         assert list(load_wide(tmp_path)["run_id"]) == [good.run_id]
 
@@ -224,8 +229,23 @@ def test_a_sweep_remembers_what_was_asked(tmp_path: Path) -> None:
     store.write_sweep(asked)
     assert store.read_sweep("demo") == asked
     (tmp_path / "sweeps" / "demo.json").write_text("{")
-    with pytest.raises(StoreError, match=r"demo\.json cannot be read"):
+    with pytest.raises(StoreError, match=r"demo\.json cannot be read \(.*EOF.*\); delete it") as caught:
         store.read_sweep("demo")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_failed_write_leaves_no_clips_without_their_document(tmp_path: Path, monkeypatch) -> None:
+    write, store, run = store_module._write_atomic, Store(tmp_path), document()
+
+    def full(target: Path, content: bytes) -> None:
+        if target.suffix == ".json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(target, content)
+
+    monkeypatch.setattr(store_module, "_write_atomic", full)
+    with pytest.raises(StoreError, match="free some disk space"):
+        store.write(run, audio={"a.flac": clip()})
+    assert list(store.runs_folder.iterdir()) == []
 
 
 def test_failed_runs_are_documents_like_any_other(tmp_path: Path) -> None:

@@ -193,9 +193,29 @@ def test_an_interrupt_records_nothing_and_leaves_no_folder(stage, tmp_path: Path
         raise KeyboardInterrupt
 
     stage({"measure": interrupted})
+    lines: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        run(spec(), store=tmp_path / "store")
+        run(spec(), store=tmp_path / "store", progress=lines.append)
+    assert lines[-1] == "r: interrupted; nothing was recorded"
     assert Store(tmp_path / "store").files() == [] and os.listdir(tmp_path / "temp") == []
+
+
+def test_a_store_that_fills_up_meanwhile_costs_no_run(stage, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
+    os.mkdir(tmp_path / "temp")
+
+    def fills(job: Job, reporter: Reporter) -> Ended:
+        (tmp_path / "store" / "runs").rmdir()
+        (tmp_path / "store" / "runs").touch()
+        return measure(job, reporter)
+
+    stage({"measure": fills})
+    with pytest.raises(StoreError, match=r"Not a directory.* not lost: move .*\.json into .*runs") as caught:
+        run(spec(keep_audio=True), store=tmp_path / "store")
+    (unsaved,) = (tmp_path / "temp").glob("labkit-unsaved-*")
+    (document,) = Store(unsaved).documents()
+    assert document.status == "ok" and document.run_id in str(caught.value)
+    assert document.samples and all(sample.audio is None for sample in document.samples)
 
 
 def test_a_watchdog_outside_can_ask_how_long_a_run_may_take() -> None:
