@@ -210,10 +210,23 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     assert stage.executed == []
 
 
+def test_a_store_that_fills_up_ends_the_sweep_and_tells_where_the_run_is(tmp_path: Path) -> None:
+    words = "no space left. The run itself is not lost: move /tmp/x.json"
+
+    def full(job: NotebookJob, made: RunDocument, store: Store) -> JobEnd:
+        return JobEnd(1.0, JobFailure("StoreError", words))
+
+    stage = Stage({"torch-fp32": full})
+    with pytest.raises(StoreError, match=f"^{words}$"):
+        go(tmp_path, asked(), stage)
+    assert stage.executed == ["torch-fp32"] and Store(tmp_path).documents() == []
+
+
 CELLS = {
     "fine": "print('said', text)",
     "raises": "raise LookupError('no such ' + text)",
     "killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+    "kills its parent": "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(600)",
     "hangs": "import time\ntime.sleep(600)",
 }
 
@@ -256,6 +269,12 @@ def test_a_killed_kernel_is_a_failure_whatever_the_saved_notebook_says(tmp_path:
     failure = LocalExecutor().run(job(tmp_path, "killed")).failure
     assert failure.kind == "DeadKernelError"
     assert "kernel died" in failure.message
+    assert descendants() == []
+
+
+def test_a_killed_worker_is_named_by_its_signal_and_takes_its_kernel_along(tmp_path: Path) -> None:
+    failure = LocalExecutor().run(job(tmp_path, "kills its parent")).failure
+    assert (failure.kind, failure.message) == ("SIGKILL", "the notebook's process was ended by SIGKILL")
     assert descendants() == []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -114,4 +115,7 @@ def _failure(job: NotebookJob, code: int, in_time: bool, report: Path, log: Path
     if report.exists():
         return JobFailure(**json.loads(report.read_text(encoding="utf-8")))
     last_words = log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+    if code < 0:
+        name = signal.Signals(-code).name
+        return JobFailure(name, f"the notebook's process was ended by {name}", last_words)
     return JobFailure("ExitCode", f"the notebook's process ended with exit code {code}", last_words)
