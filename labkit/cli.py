@@ -228,7 +228,7 @@ def compare(
     results: StoreOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare two recorded runs, paired by text, with intervals; refuses unlike runs.
+    """Compare two recorded runs, paired by text, with intervals; refuses unlike runs with exit code 1.
 
     Example: `labkit compare torch-fp32 ort-int8-dynamic`
     """
@@ -240,6 +240,8 @@ def compare(
         _print_json(frame.to_dict(orient="records"))
     else:
         _print_rows(f"{head} against {base}", list(frame.columns), frame.astype(object).to_numpy().tolist())
+    if (frame["verdict"] == "not comparable").all():
+        raise typer.Exit(1)
 
 
 @app.command()

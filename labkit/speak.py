@@ -77,9 +77,10 @@ class Spoken:
         table = Table.grid(padding=(0, 2))
         table.add_row("said", escape(self.spoken_text))
         table.add_row(
-            "voice", f"{self.voice}, speaker {self.speaker or 'none'}, seed {self.seed}, {self.recipe}"
+            "voice",
+            escape(f"{self.voice}, speaker {self.speaker or 'none'}, seed {self.seed}, {self.recipe}"),
         )
-        table.add_row("audio", f"{self.audio_s:.2f} s" + (f" in {self.out}" if self.out else ""))
+        table.add_row("audio", f"{self.audio_s:.2f} s" + (f" in {escape(str(self.out))}" if self.out else ""))
         table.add_row("time", f"{self.latency_s:.3f} s after loading for {self.load_s:.2f} s")
         table.add_row("RTF", f"{self.rtf:.3f} (time / audio, lower is better)")
         first = f"after {self.ttft_s:.3f} s" + ("" if self.streamed else " (whole; --stream is earlier)")

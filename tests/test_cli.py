@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from labkit import cli
+from labkit.results.store import Store
+from tests.results.factory import document
 
 COMMANDS = [
     ["say"], ["run"], ["sweep"], ["report"], ["compare"], ["recipes"], ["doctor"], ["sensitivity"], ["bench", "self"],
@@ -86,6 +88,20 @@ def test_json_output_is_one_value_and_nothing_else(monkeypatch, capsys) -> None:
 def test_an_empty_store_is_an_empty_table(monkeypatch, capsys, tmp_path) -> None:
     assert labkit("results", "list", "--results", str(tmp_path), "--json", monkeypatch=monkeypatch) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_comparing_unlike_runs_is_told_by_the_exit_code(monkeypatch, capsys, tmp_path) -> None:
+    store = Store(tmp_path)
+    for name in ("torch-fp32", "ort-fp32"):
+        store.write(document(name))
+    store.write(document("torch-bf16", machine_class="another"))
+    like = ("compare", "torch-fp32", "ort-fp32", "--results", str(tmp_path))
+    unlike = ("compare", "torch-fp32", "torch-bf16", "--results", str(tmp_path))
+    assert labkit(*like, monkeypatch=monkeypatch) == 0
+    capsys.readouterr()
+    assert labkit(*unlike, "--json", monkeypatch=monkeypatch) == 1
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["verdict"] == "not comparable" and "machine class differs" in row["why"]
 
 
 def test_say_writes_audio_and_times(monkeypatch, capsys, tmp_path) -> None:

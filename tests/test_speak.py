@@ -4,6 +4,7 @@ import io
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,9 @@ def test_the_summary_is_json_and_the_rendering_tells_the_figures(voice: str) -> 
     assert summary["rtf"] == spoken.rtf and "audio" not in summary and summary["flags"] == ["hit_max"]
     console = Console(file=io.StringIO(), width=120)
     console.print(spoken)
+    console.print(replace(spoken, out=Path("a[b].wav")))
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    for word in ("one [laugh]", f"{spoken.rtf:.3f}", "first audio", "hit_max"):
+    for word in ("a[b].wav", "one [laugh]", f"{spoken.rtf:.3f}", "first audio", "hit_max"):
         assert word in text
 
 
