@@ -210,16 +210,24 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     assert stage.executed == []
 
 
-def test_a_store_that_fills_up_ends_the_sweep_and_tells_where_the_run_is(tmp_path: Path) -> None:
-    words = "no space left. The run itself is not lost: move /tmp/x.json"
+def test_a_store_that_fills_up_ends_the_sweep_and_tells_where_the_run_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    old = Store(temp / "labkit-unsaved-0")
+    old.write(document(spec=asked().runs(RECIPES)[0]))
+    os.utime(old.folder, (1e9, 1e9))
+    monkeypatch.setattr("tempfile.tempdir", str(temp))
 
     def full(job: NotebookJob, made: RunDocument, store: Store) -> JobEnd:
-        return JobEnd(1.0, JobFailure("StoreError", words))
+        Store(temp / "labkit-unsaved-1").write(made)
+        return JobEnd(1.0, JobFailure("OSError", "no space left for the notebook either"))
 
-    stage = Stage({"torch-fp32": full})
-    with pytest.raises(StoreError, match=f"^{words}$"):
-        go(tmp_path, asked(), stage)
-    assert stage.executed == ["torch-fp32"] and Store(tmp_path).documents() == []
+    stage, store = Stage({"torch-fp32": full}), tmp_path / "store"
+    with pytest.raises(StoreError, match=r"could not be written .*: move .*labkit-unsaved-1.*\.json into"):
+        go(store, asked(), stage)
+    assert stage.executed == ["torch-fp32"] and Store(store).documents() == []
 
 
 CELLS = {

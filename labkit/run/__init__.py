@@ -16,6 +16,6 @@ The parent imports no backend.
 
 from __future__ import annotations
 
-from labkit.run.parent import longest_run_s, run
+from labkit.run.parent import UNSAVED, longest_run_s, run
 
-__all__ = ["longest_run_s", "run"]
+__all__ = ["UNSAVED", "longest_run_s", "run"]

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Tell = Callable[[str], None]
+UNSAVED = (
+    "labkit-unsaved-"  # begins the name of a temporary folder with a document that its store could not take
+)
 _LOG_TAIL = 4000  # characters of a crashed child's output that are kept
 _CHILDREN = 3
 # what a table shows of every run: null with a reason when the run never came so far
@@ -83,7 +86,7 @@ def _keep(document: RunDocument, audio: dict[str, NDArray[np.float32]], store: S
         store.write(document, audio=audio)
     except StoreError as error:
         silent = tuple(sample.model_copy(update={"audio": None}) for sample in document.samples)
-        spare = Store(tempfile.mkdtemp(prefix="labkit-unsaved-"))
+        spare = Store(tempfile.mkdtemp(prefix=UNSAVED))
         try:
             file = spare.write(document.model_copy(update={"samples": silent}))
         except StoreError:  # no room anywhere: the first reason is the one to mend

@@ -5,6 +5,8 @@ It knows the order of things and what counts as done. It measures nothing: each 
 
 from __future__ import annotations
 
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from labkit.report import build_report
 from labkit.results.schema import Failure, RunDocument
 from labkit.results.store import Store, new_run_id
 from labkit.results.units import format_value
-from labkit.run import longest_run_s
+from labkit.run import UNSAVED, longest_run_s
 from labkit.spec import Recipe, SweepSpec, default_recipes
 from labkit.sweep.executor import Executor, JobEnd, JobFailure, LocalExecutor, NotebookJob
 from labkit.sweep.plan import PlannedRun, plan
@@ -119,7 +121,7 @@ def _one(
         tell(f"{run.title}: already recorded as {run.done}")
         return store.read(run.done), ""
     tell(f"{run.title}: started")
-    before = set(store.files())
+    before, started = set(store.files()), time.time()
     job = NotebookJob(
         notebook,
         run.notebook,
@@ -133,9 +135,13 @@ def _one(
     end = executor.run(job)
     document = _recorded(run, sweep, store, before)
     if document is None:
-        if end.failure is not None and end.failure.kind == StoreError.__name__:
-            raise StoreError(end.failure.message)  # where nothing can be kept, going on would lose every run
         document = _row_for_lost_run(run, sweep, end)
+        if file := _unsaved(run, sweep, started):  # where nothing can be kept, going on would lose every run
+            raise StoreError(
+                f"results folder {store.folder} could not be written when {run.title} ended; free some disk space or "
+                f"choose another folder with --results. The run itself is not lost: move {file} into "
+                f"{store.runs_folder}."
+            )
         store.write(document)
         tell(f"{run.title}: {_words(document)} in {end.wall_s:.0f} s")
         return document, ""
@@ -156,6 +162,17 @@ def _recorded(run: PlannedRun, sweep: str, store: Store, before: set[Path]) -> R
             document = store.read(file.stem)
             if document.sweep == sweep and document.work_hash == run.spec.work_hash():
                 return document
+    return None
+
+
+def _unsaved(run: PlannedRun, sweep: str, since: float) -> Path | None:
+    """Where a run put its document when the store could not take it: its notebook may have been unable to say so."""
+    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{UNSAVED}*"), reverse=True):
+        spare = Store(folder)
+        if folder.stat().st_mtime < since - 1.0:  # of an earlier sweep; file systems round their times
+            continue
+        if document := _recorded(run, sweep, spare, set()):
+            return spare.runs_folder / f"{document.run_id}.json"
     return None
 
 
