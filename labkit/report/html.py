@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -77,12 +78,14 @@ def build_report(
     html = render(store, summary, title=sweep or "all runs", about=asked.description if asked else "",
                   damaged=[item.reason for item in damaged])  # fmt: skip
     target = out or store.folder / "reports" / f"{sweep or 'all'}.html"
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         temporary.write_text(html, encoding="utf-8")
         os.replace(temporary, target)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         raise StoreError(
             f"the report {target} cannot be written ({error}); choose another file with --out."
         ) from error

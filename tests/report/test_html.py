@@ -131,6 +131,10 @@ def test_a_page_that_cannot_be_written_names_the_file(store: Store, tmp_path: Pa
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"page\.html cannot be written"):
         build_report(store, sweep="demo", out=tmp_path / "file" / "page.html")
+    (tmp_path / "page.html").mkdir()
+    with pytest.raises(StoreError, match=r"page\.html cannot be written"):
+        build_report(store, sweep="demo", out=tmp_path / "page.html")
+    assert not list(tmp_path.glob(".page.html.*"))
 
 
 def test_no_backend_is_loaded(store: Store) -> None:
