@@ -22,10 +22,11 @@ texts = 16
 # %%
 from IPython.display import display
 
-from labkit.report.notebook import show
+from labkit.report.notebook import refuse_unknown_parameters, show
 from labkit.sensitivity import FIGURE_NAMES, MAIN_FIGURE, by_part, sensitivity, sensitivity_bars
 from labkit.voices import resolve_voice
 
+refuse_unknown_parameters()
 table = sensitivity(
     resolve_voice(voice), stages=stages, bits=bits, block=block or None, corpus=corpus or None, texts=texts,
     progress=print,

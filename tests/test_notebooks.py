@@ -69,6 +69,13 @@ def test_exactly_one_cell_holds_the_parameters(path: Path) -> None:
 
 
 @each_notebook
+def test_parameters_are_checked_by_the_next_cell(path: Path) -> None:
+    code = cells(path, "code")
+    (place,) = [i for i, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", [])]
+    assert "\nrefuse_unknown_parameters()\n" in code[place + 1].source
+
+
+@each_notebook
 def test_cells_are_short_and_define_nothing(path: Path) -> None:
     for cell in cells(path, "code"):
         assert len(cell.source.splitlines()) <= MAX_LINES, cell.source
