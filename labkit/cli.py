@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from labkit import __version__
-from labkit.errors import LabError
+from labkit.errors import LabError, UserError
 from labkit.spec import AudioPath
 from labkit.training.cli import app as train_app
 
@@ -318,10 +318,10 @@ def voices_random(
 
     Example: `labkit voices random /data/random-voice --seed 0`
     """
-    from labkit.voices import make_random_voice
+    from labkit.voices import write_random_voice
 
-    make_random_voice(folder, seed=seed)
-    console.print(f"wrote {folder}; use it with --voice {folder}", soft_wrap=True)
+    write_random_voice(folder, seed, progress=_progress(False))
+    console.print(escape(f"wrote {folder}; use it with --voice {folder}"), soft_wrap=True)
 
 
 @results_app.command("list")
@@ -333,7 +333,11 @@ def results_list(
     """Table of recorded runs, failures included. Example: `labkit results list --sweep demo`"""
     from labkit.results.store import Store
 
-    documents = [d for d in Store(results).documents() if sweep_name in (None, d.sweep)]
+    known = Store(results).documents()
+    documents = [d for d in known if sweep_name in (None, d.sweep)]
+    if sweep_name and not documents:
+        sweeps = ", ".join(sorted({d.sweep for d in known if d.sweep})) or "none"
+        raise UserError(f"no runs of sweep {sweep_name!r} are recorded; recorded sweeps: {sweeps}.")
     if as_json:
         _print_json(
             [{"run_id": d.run_id, "recipe": d.spec.recipe.name, "status": d.status} for d in documents]

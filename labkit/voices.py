@@ -169,6 +169,21 @@ def open_voice(folder: Path, name: str | None = None) -> Voice:
     return Voice(name or card.name, asset, layout.read_config(asset), card)
 
 
+def write_random_voice(
+    folder: Path, seed: int = 0, config: VoiceConfig = FULL, progress: Callable[[str], None] | None = None
+) -> Path:
+    """`make_random_voice` for a folder that a user names: nothing there is written over, and no room is a UserError."""
+    if (asset := folder / "asset").exists():
+        raise UserError(f"{asset} is there already; name another folder, or delete it first.")
+    try:
+        return make_random_voice(folder, config, seed, progress)
+    except OSError as error:
+        raise UserError(
+            f"a voice cannot be written into {folder}: {error.strerror or error}. It needs 1.1 GB; name a folder with "
+            "room."
+        ) from error
+
+
 def make_random_voice(
     folder: Path, config: VoiceConfig = FULL, seed: int = 0, progress: Callable[[str], None] | None = None
 ) -> Path:

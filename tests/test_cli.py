@@ -58,6 +58,10 @@ def test_every_command_helps_with_an_example(command, monkeypatch, capsys) -> No
         (["sensitivity", "-o", "x.xlsx"], ["x.xlsx", ".csv"]),
         (["voices", "show", "nanoo"], ["nanoo"]),
         (["results", "show", "no-such-run"], ["no-such-run"]),
+        (["results", "list", "--sweep", "no-such-sweep"], ["no-such-sweep", "recorded sweeps"]),
+        (["report", "no-such-sweep"], ["no-such-sweep", "recorded sweeps"]),
+        (["say", "one", "--device", "tpu"], ["tpu", "cuda"]),
+        (["say", "one", "--threads", "100000"], ["100000", "256"]),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
 )

@@ -16,7 +16,7 @@ from labkit.model import layout
 from labkit.model.layout import VoiceCard
 from labkit.model.speaker import SpeakerEmbedding, VoiceSample
 from labkit.text.tokenizer import write_word_tokenizer
-from labkit.voices import Voice, make_random_voice, open_voice, resolve_voice
+from labkit.voices import Voice, make_random_voice, open_voice, resolve_voice, write_random_voice
 from tests.conftest import TINY
 
 
@@ -208,6 +208,15 @@ def test_naming_voices_imports_no_backend() -> None:
 
 def test_known_voices_are_listed_with_what_they_are() -> None:
     assert {"nano", "random", "chattts"} <= set(voices.known_voices())
+
+
+def test_a_named_folder_is_never_written_over_and_needs_room(tmp_path: Path) -> None:
+    write_random_voice(tmp_path, config=TINY)
+    with pytest.raises(UserError, match=r"asset is there already; name another folder"):
+        write_random_voice(tmp_path, config=TINY)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot be written into .*file: Not a directory.*1\.1 GB"):
+        write_random_voice(tmp_path / "file", config=TINY)
 
 
 def test_make_random_voice_takes_any_size(tmp_path: Path) -> None:

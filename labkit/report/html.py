@@ -62,7 +62,8 @@ def build_report(
     """Write the page about a sweep (or about all runs) and return its path.
 
     `out` defaults to `<store>/reports/<sweep>.html`. `baseline` defaults to the sweep's own, then to torch-fp32.
-    Raises `UserError` when there is no run to report on, `StoreError` when the page cannot be written.
+    Raises `UserError` when there is no run to report on or none of that baseline, `StoreError` when the page cannot
+    be written.
     """
     documents, damaged = store.scan()
     documents = [document for document in documents if sweep is None or document.sweep == sweep]
@@ -73,6 +74,9 @@ def build_report(
             if sweep
             else f"no runs are in {store.folder}; `labkit sweep sweeps/demo.yaml` makes some."
         )
+    recipes = sorted({document.spec.recipe.name for document in documents})
+    if baseline is not None and baseline not in recipes:
+        raise UserError(f"baseline {baseline!r} has no run here; recipes with one: {', '.join(recipes)}.")
     asked = store.read_sweep(sweep) if sweep else None
     summary = summarize(documents, baseline=baseline or (asked.baseline if asked else None))
     html = render(store, summary, title=sweep or "all runs", about=asked.description if asked else "",

@@ -119,6 +119,11 @@ def test_nothing_to_report_is_an_error_with_a_remedy(store: Store, tmp_path: Pat
         build_report(Store(tmp_path / "empty"))
 
 
+def test_a_baseline_without_a_run_is_refused(store: Store) -> None:
+    with pytest.raises(UserError, match=r"baseline 'torch-fp23' has no run here.*torch-fp32"):
+        build_report(store, sweep="demo", baseline="torch-fp23")
+
+
 def test_a_page_of_failures_only_is_still_a_page(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(failed("torch-fp32", "oom"))
