@@ -9,7 +9,7 @@ becomes a full stop). Does not know vocabularies, except that a voice with digit
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from labkit.errors import SpecError
@@ -76,6 +76,8 @@ def normalize(
     current, changes = text, []
     for _ in range(_MAX_PASSES):
         before_pass = current
+        if not forced:  # reading "2nd" or "3 km" in Mandarin takes letters away, perhaps the first ones
+            context = replace(context, fallback=first_language(current))
         for rule in RULES:
             if rule.name in options.off:
                 continue

@@ -60,7 +60,7 @@ def test_any_unicode_is_accepted_and_normalizing_twice_changes_nothing(text: str
 
 PIECES = st.sampled_from(
     [*TOKENS, "one", "two 2", "3.5%", "$7", "你好", "，", "！", "？", "“", "”", "(", ")", "...", "-", "°C", " ", "[",
-     "]", "1,234", "10:30", "😀", "\0", "３", "2nd", "_", "'", "’", "&", "年", "x²", "①", "ﬁ"]
+     "]", "1,234", "10:30", "😀", "\0", "３", "2nd", "3km", "_", "'", "’", "&", "年", "x²", "①", "ﬁ"]
 )  # fmt: skip
 
 
@@ -69,6 +69,13 @@ PIECES = st.sampled_from(
 def test_control_tokens_are_kept_verbatim_and_in_order(text: str) -> None:
     once, _ = normalize(text)
     assert re.findall(CONTROL_TOKEN, once) == re.findall(CONTROL_TOKEN, text)
+    assert normalize(once)[0] == once
+
+
+@pytest.mark.parametrize("text", ["2nd，年[uv_break]，", "3km，年[uv_break]，"])
+def test_a_reading_that_takes_the_first_letters_away_settles(text: str) -> None:
+    once, _ = normalize(text)
+    assert once.endswith("年[uv_break]，")
     assert normalize(once)[0] == once
 
 
