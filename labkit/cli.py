@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -239,8 +240,13 @@ def compare(
     if as_json:
         _print_json(frame.to_dict(orient="records"))
     else:
-        _print_rows(f"{head} against {base}", list(frame.columns), frame.astype(object).to_numpy().tolist())
-    if (frame["verdict"] == "not comparable").all():
+        named = {base: "base", head: "head"}
+        frame["verdict"] = (frame["verdict"] + ": " + frame.pop("why")).str.strip(": ")
+        for scenario, rows in frame.groupby("scenario", sort=False):
+            shown = rows.drop(columns="scenario").rename(columns=named)
+            title = f"{scenario}: {head} (head) against {base} (base)"
+            _print_rows(title, [str(name) for name in shown], shown.to_numpy(object).tolist())
+    if frame["verdict"].str.startswith("not comparable").all():
         raise typer.Exit(1)
 
 
@@ -458,7 +464,7 @@ def _print_summary(
 
 
 def _print_rows(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
