@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from labkit.results.store import load_long, load_wide
     from labkit.run import run
     from labkit.speak import say
-    from labkit.spec import Recipe, RunSpec, SweepSpec
+    from labkit.spec import Recipe, RunSpec, SweepSpec, default_recipes, load_sweep
     from labkit.sweep import sweep
 
 # public name -> module that holds it
@@ -28,6 +28,8 @@ _LAZY = {
     "load_wide": "labkit.results.store",
     "load_long": "labkit.results.store",
     "Recipe": "labkit.spec",
+    "default_recipes": "labkit.spec",
+    "load_sweep": "labkit.spec",
     "RunSpec": "labkit.spec",
     "SweepSpec": "labkit.spec",
 }
@@ -37,7 +39,9 @@ __all__ = [
     "RunSpec",
     "SweepSpec",
     "__version__",
+    "default_recipes",
     "load_long",
+    "load_sweep",
     "load_wide",
     "run",
     "say",

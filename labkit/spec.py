@@ -219,9 +219,9 @@ def check_device(device: str) -> None:
         raise SpecError(f"device {device!r} is unknown; known devices: cpu, cuda, cuda:N.")
 
 
-def load_sweep(file: Path, **replace: Any) -> SweepSpec:
+def load_sweep(file: Path | str, **replace: Any) -> SweepSpec:
     """Read one sweep from a YAML file; `replace` overrides its keys."""
-    text = _read(file)
+    text = _read(Path(file))
     return _validate(SweepSpec, _mapping(text, str(file)) | replace, text, str(file))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.engines.base import Unavailable
-from labkit.errors import UnavailableError
+from labkit.errors import SpecError, UnavailableError
 from labkit.run.tasks import JobText
 from labkit.scenarios import require_scenario
 from labkit.spec import RunSpec, check_device
@@ -39,6 +39,11 @@ def plan_run(spec: RunSpec) -> Plan:
     from labkit.text.corpus import load_corpus
     from labkit.voices import resolve_voice
 
+    if not isinstance(spec, RunSpec):
+        raise SpecError(
+            f"run takes a RunSpec, not {type(spec).__name__}: "
+            "labkit.run(labkit.RunSpec(recipe=labkit.default_recipes()['torch-fp32']))."
+        )
     require_scenario(spec.scenario)
     check_device(spec.device)
     unavailable, notes = _availability(spec)

@@ -46,6 +46,11 @@ def test_a_mistake_is_named_with_what_would_do(voice: str, changes: dict, error:
         plan_run(spec(voice, **changes))
 
 
+def test_a_bare_name_is_told_what_a_run_takes() -> None:
+    with pytest.raises(SpecError, match="takes a RunSpec, not str"):
+        plan_run("torch-fp32")  # type: ignore[arg-type]
+
+
 def test_an_unknown_voice_is_named(voice: str) -> None:
     with pytest.raises(UserError, match=r"'nanoo'.*nano"):
         plan_run(spec("nanoo"))
