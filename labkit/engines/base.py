@@ -13,13 +13,15 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import SpecError, UnavailableError
-from labkit.spec import Option, StageChoice, StageName
+
+if TYPE_CHECKING:  # for names of types alone: stages run where pydantic is not installed
+    from labkit.spec import Option, StageChoice, StageName
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from labkit.engines.base import Artifact, Availability, Unavailable
 from labkit.engines.torch_engine import TorchEngine
 from labkit.model.config import VoiceConfig
-from labkit.spec import Option, StageName
 
 if TYPE_CHECKING:
     from labkit.engines.compiled_stages import CompiledGpt, CompiledNetwork
     from labkit.model.gpt import Gpt
+    from labkit.spec import Option, StageName
 
 _LENGTH = 11  # steps of the arrays that decoder and vocoder are compiled on
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from labkit.engines.base import Artifact, Availability, Available, Unavailable
 from labkit.errors import SpecError, UnavailableError
-from labkit.spec import Option, StageName
 
 if TYPE_CHECKING:
     import torch
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from labkit.engines.torch_stages import TorchGpt, TorchNetwork
     from labkit.model.gpt import Gpt
+    from labkit.spec import Option, StageName
 
 _UNVERIFIED = "torch on cuda is not yet verified on a GPU"
 _PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "bf16", "fp16")}

@@ -14,13 +14,13 @@ import numpy as np
 from labkit.engines.base import BoolArray, DecoderStage, FloatArray, GptStage, IntArray, VocoderStage
 from labkit.errors import SpecError
 from labkit.model.sampling import CODE_SAMPLING, SamplingParams
-from labkit.model.speaker import SpeakerEmbedding
-from labkit.spec import AudioPath
 from labkit.text.check import check_domain, check_length, check_normalized, check_raw
 from labkit.text.normalize import ALL_RULES, NormalizationReport, NormalizeOptions, normalize
 from labkit.text.prompts import DEFAULT_STYLE, code_prompt, is_style
 
 if TYPE_CHECKING:
+    from labkit.model.speaker import SpeakerEmbedding
+    from labkit.spec import AudioPath
     from labkit.voices import Voice
 
 MIN_ROOM = 32
