@@ -16,6 +16,7 @@ from labkit.engines.base import get_engine
 from labkit.errors import SpecError
 from labkit.model import layout
 from labkit.quantize import dynamic, static, weight_only
+from labkit.quantize.layers import LayerList, layers_of
 from labkit.spec import Option, Recipe, StageChoice, StageName
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def check_recipe(recipe: Recipe, device: str | None = None) -> None:
 def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: str) -> Plan:
     """Work out one stage's plan; reads the voice's hash, not its weights."""
     maker = _check_choice(stage, choice)
-    options = {name: choice.options.get(name, values[0]) for name, values in maker.options.items()}
+    options = _complete(choice, maker, voice.config.gpt.layers)
     speaker_token = voice.tokenizer().token_id("[spk_emb]") if stage == "gpt" else None
     inputs: Inputs = {
         "stage": stage,
@@ -112,6 +113,16 @@ def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: 
 
         inputs["calibration"] = calibration_set(voice, sentences=int(options["sentences"])).content_hash
     return Plan(stage, choice, maker.name, options, inputs, content_hash(inputs), speaker_token)
+
+
+def _complete(choice: StageChoice, maker: Maker, layers: int) -> dict[str, Option]:
+    """All of the maker's options; those that name layers in one form, and checked against the voice's."""
+    options = {name: choice.options.get(name, values[0]) for name, values in maker.options.items()}
+    for name, values in maker.options.items():
+        if isinstance(values, LayerList):
+            layers_of(name, options[name], layers)
+            options[name] = values.canonical(name, options[name])
+    return options
 
 
 def voice_files(stage: StageName, audio_path: str) -> tuple[str, ...]:
@@ -142,6 +153,9 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
             raise SpecError(
                 f"option {name!r} is unknown to engine {choice.engine!r} in {choice.precision}{hint}; {listed}."
             )
+        if isinstance(known[name], LayerList):
+            known[name].canonical(name, value)
+            continue
         # 1 == True, but an option that wants a truth value should not take a number
         if not any(type(value) is type(allowed) and value == allowed for allowed in known[name]):
             raise SpecError(

@@ -2,7 +2,8 @@
 
 Each block of inputs has a scale of its own. Whether activations are rounded too is the kernel's business: at accuracy
 level 4 it multiplies in INT8, with a scale for each block of a row's activations, and at level 1 in float32. A row's
-numbers do not depend on what else is in its batch.
+numbers do not depend on what else is in its batch. Layers may be left in float32 and, at 4 bits, put in 8:
+`labkit recipe search` chooses them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from labkit.errors import SpecError
 from labkit.quantize.blocks import quantize_blocks
+from labkit.quantize.layers import LayerList, layer_of, layers_of
 from labkit.quantize.onnx_files import constant_products, save
 from labkit.spec import Option
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _COMMON: Mapping[str, tuple[Option, ...]] = {
     "accuracy_level": (4, 1),  # 4 multiplies in INT8, 1 in float32
     "quantize_heads": (False, True),
+    "fp32_layers": LayerList(),  # left as they are
 }
 INT8_OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "block_size": (32, 64, 128),
@@ -35,6 +38,7 @@ INT4_OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "block_size": (32, 64, 128),
     "symmetric": (False, True),
     "algorithm": ("rtn", "hqq"),
+    "int8_layers": LayerList(),  # as `int8-weight` has them, in blocks of this size
     **_COMMON,
 }
 """Build options at 4 bits."""
@@ -47,7 +51,8 @@ def quantize_weights(
     """Quantize the weights of `source/model` into `folder`; returns what the manifest records.
 
     `options` are complete; `heads` names the product that is left alone unless `quantize_heads` is set. SpecError for
-    a block size that does not divide the inputs of a product, and for options that contradict each other.
+    a block size that does not divide the inputs of a product, for a layer that is not there, and for options that
+    contradict each other.
     """
     import onnx
 
@@ -55,19 +60,35 @@ def quantize_weights(
     if algorithm == "hqq" and symmetric:
         raise SpecError("options algorithm: hqq and symmetric: true contradict each other; drop symmetric.")
     graph = onnx.load(source / model)
-    excluded = [] if options["quantize_heads"] else [heads]
     weights = {tensor.name: tensor for tensor in graph.graph.initializer}
+    exact, wider = _layers_apart(constant_products(graph, []), options)
+    excluded = [node.name for node in constant_products(graph, []) if layer_of(node.name) in exact]
+    excluded += [] if options["quantize_heads"] else [heads]
     products = constant_products(graph, excluded)
     _require_division(products, weights, int(options["block_size"]))
+    in_8_bits = {**options, "symmetric": INT8_OPTIONS["symmetric"][0], "algorithm": "rtn"}
     for node in products:
-        replacement, tensors = _in_blocks(
-            node, onnx.numpy_helper.to_array(weights[node.input[1]]), bits, options
+        weight = onnx.numpy_helper.to_array(weights[node.input[1]])
+        is_wider = layer_of(node.name) in wider
+        replacement, tensors = (
+            _in_blocks(node, weight, 8, in_8_bits) if is_wider else _in_blocks(node, weight, bits, options)
         )
         graph.graph.initializer.remove(weights.pop(node.input[1]))
         graph.graph.initializer.extend(tensors)
         node.CopyFrom(replacement)
     save(graph, folder / model)
     return {"quantized_nodes": len(products), "excluded_nodes": excluded, "bits": bits, **options}
+
+
+def _layers_apart(
+    products: list[onnx.NodeProto], options: Mapping[str, Option]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """The layers that stay in float32, and those in 8 bits among others in 4."""
+    layers = 1 + max(layer for node in products if (layer := layer_of(node.name)) is not None)
+    exact, wider = (layers_of(name, options.get(name, ""), layers) for name in ("fp32_layers", "int8_layers"))
+    if twice := sorted(exact & wider):
+        raise SpecError(f"options fp32_layers and int8_layers both name layer {twice[0]}; keep it in one.")
+    return exact, wider
 
 
 def _require_division(

@@ -85,3 +85,17 @@ def test_a_precision_may_be_refused_on_one_device_only() -> None:
     check_recipe(recipe, "cuda")
     with pytest.raises(SpecError, match=r"stage 'vocoder'.*fp16 on cpu"):
         check_recipe(recipe, "cpu")
+
+
+def test_layers_are_named_in_one_form_and_must_be_there(tiny_voice: Voice) -> None:
+    def planned(value: Option):
+        options = {"fp32_layers": value}
+        choice = StageChoice(engine="ort-cpu", precision="int4-weight", options=options)
+        check_recipe(Recipe(name="mixed", gpt=choice))
+        return plan_stage("gpt", choice, tiny_voice, "hidden")
+
+    assert planned("1,0").content_hash == planned("0, 1").content_hash != planned(0).content_hash
+    with pytest.raises(SpecError, match="layers 0 to 1"):
+        planned("2")
+    with pytest.raises(SpecError, match=r"stage 'gpt': option 'fp32_layers' cannot be 'all'"):
+        planned("all")

@@ -92,3 +92,41 @@ def test_a_block_size_that_does_not_divide_is_named_with_those_that_do(
 def test_options_that_contradict_each_other_are_refused(exact_in_blocks: Path, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="hqq"):
         quantize(exact_in_blocks, tmp_path, algorithm="hqq", symmetric=True)
+
+
+def test_layers_stay_in_float32_or_go_into_8_bits_among_others(exact_in_blocks: Path, tmp_path: Path) -> None:
+    details, model = quantize(exact_in_blocks, tmp_path, fp32_layers="0", int8_layers="1")
+    nodes = {node.name: node for node in model.graph.node if node.op_type in ("MatMul", "MatMulNBits")}
+    layers = {name: [n for n in nodes if n.startswith(f"{name}.")] for name in ("0", "1")}
+    assert {nodes[name].op_type for name in layers["0"]} == {"MatMul"}
+    bits = [each.i for name in layers["1"] for each in nodes[name].attribute if each.name == "bits"]
+    assert bits == [8] * 4 and details["quantized_nodes"] == 4
+    assert set(details["excluded_nodes"]) == {HEAD_NODE, *layers["0"]}
+
+
+def test_a_layer_in_8_bits_is_that_of_int8_weight(exact_in_blocks: Path, tmp_path: Path) -> None:
+    (tmp_path / "4").mkdir()
+    (tmp_path / "8").mkdir()
+    _, mixed = quantize(exact_in_blocks, tmp_path / "4", 4, int8_layers="1")
+    _, whole = quantize(exact_in_blocks, tmp_path / "8", 8)
+    for name in ("1.down.weight.blocks", "1.down.weight.scales"):
+        mine, other = (
+            next(onnx.numpy_helper.to_array(t) for t in each.graph.initializer if t.name == name)
+            for each in (mixed, whole)
+        )
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"fp32_layers": "2"}, r"no layer 2; this voice's GPT has layers 0 to 1"),
+        ({"fp32_layers": "0,1", "int8_layers": "1"}, "both name layer 1"),
+        ({"int8_layers": "first"}, "'first'; it names layers"),
+    ],
+)
+def test_layers_that_are_not_there_or_named_twice_are_refused(
+    exact_in_blocks: Path, tmp_path: Path, options: dict[str, Option], words: str
+) -> None:
+    with pytest.raises(SpecError, match=words):
+        quantize(exact_in_blocks, tmp_path, **options)
