@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import TensorProto
 
 from labkit.export.graph import MICROSOFT, OPSET, GraphWriter
+from labkit.export.standard_nodes import Array, as_numpy, linear, rms_norm
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from labkit.model.config import GptConfig
     from labkit.model.gpt import Gpt, Layer
 
-Array = NDArray[np.float32]
 MODEL_FILE = "gpt.onnx"
 HEAD_NODE = "logits.MatMul"
 ROPE_TABLES = "rope_"
@@ -66,7 +65,10 @@ def _write_graph(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
     _write_rope(graph, gpt, head_dim)
 
     layers = cast("list[Layer]", list(gpt.layers))
-    normed = _plain_rms_norm(graph, x, layers[0].attention_norm.weight, config.norm_eps)
+    # the first norm has nothing to add, and the fused one without an addition is in no public operator set
+    normed = rms_norm(
+        graph, x, layers[0].attention_norm.weight, config.norm_eps, prefix="first", out="0.attention_norm"
+    )
     delta = ""
     for i, layer in enumerate(layers):
         if i > 0:
@@ -81,14 +83,14 @@ def _write_graph(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
     x = graph.node("GatherND", [x, "read_at"], ["last.x"], batch_dims=1)
     delta = graph.node("GatherND", [delta, "read_at"], ["last.delta"], batch_dims=1)
     _add_and_norm(graph, x, delta, gpt.norm.weight, "hidden", config)
-    _linear(graph, "hidden", gpt.code_head.weight, "logits")
+    linear(graph, "hidden", gpt.code_head.weight, "logits")
 
 
 def _write_rope(graph: GraphWriter, gpt: Gpt, head_dim: int) -> None:
     """Rotary tables [positions, head_dim / 2]; the padding of a head turns by no angle."""
     half, extra = gpt.config.head_dim // 2, (head_dim - gpt.config.head_dim) // 2
-    cos = _numpy(gpt.cos)[:, :half]
-    sin = _numpy(gpt.signed_sin)[:, half:]
+    cos = as_numpy(gpt.cos)[:, :half]
+    sin = as_numpy(gpt.signed_sin)[:, half:]
     graph.tensor(f"{ROPE_TABLES}cos", np.pad(cos, ((0, 0), (0, extra)), constant_values=1.0))
     graph.tensor(f"{ROPE_TABLES}sin", np.pad(sin, ((0, 0), (0, extra))))
 
@@ -98,7 +100,7 @@ def _attention(graph: GraphWriter, x: str, layer: Layer, i: int, head_dim: int, 
     present = [
         graph.output(f"present_{kind}_{i}", *_cache_shape(config, head_dim)) for kind in ("key", "value")
     ]
-    qkv = _linear(graph, x, _pad_heads(layer.qkv.weight, config, head_dim), f"{i}.qkv")
+    qkv = linear(graph, x, _pad_heads(layer.qkv.weight, config, head_dim), f"{i}.qkv")
     attended = graph.node(
         "GroupQueryAttention",
         [qkv, "", "", *past, "last_position", "longest", f"{ROPE_TABLES}cos", f"{ROPE_TABLES}sin"],
@@ -111,30 +113,23 @@ def _attention(graph: GraphWriter, x: str, layer: Layer, i: int, head_dim: int, 
         scale=config.head_dim**-0.5,
     )
     out = _pad_heads(layer.out.weight.T, config, head_dim).T
-    return _linear(graph, attended, out, f"{i}.out")
+    return linear(graph, attended, out, f"{i}.out")
 
 
 def _mlp(graph: GraphWriter, x: str, layer: Layer, i: int) -> str:
     """down(silu(gate) * up); QuickGelu with alpha 1 is x * sigmoid(x), which is SiLU."""
-    fused = _linear(graph, x, layer.gate_up.weight, f"{i}.gate_up")
+    fused = linear(graph, x, layer.gate_up.weight, f"{i}.gate_up")
     graph.node("Split", [fused], [f"{i}.gate", f"{i}.up"], axis=-1, num_outputs=2)
     gate = graph.node("QuickGelu", [f"{i}.gate"], [f"{i}.silu"], domain=MICROSOFT, alpha=1.0)
     product = graph.node("Mul", [gate, f"{i}.up"], [f"{i}.product"])
-    return _linear(graph, product, layer.down.weight, f"{i}.down")
-
-
-def _linear(graph: GraphWriter, x: str, weight: Tensor | Array, out: str) -> str:
-    """x [..., in] times weight [out, in] transposed."""
-    array = weight if isinstance(weight, np.ndarray) else _numpy(weight)
-    graph.tensor(f"{out}.weight", array.T)
-    return graph.node("MatMul", [x, f"{out}.weight"], [out])
+    return linear(graph, product, layer.down.weight, f"{i}.down")
 
 
 def _add_and_norm(
     graph: GraphWriter, x: str, delta: str, weight: Tensor, name: str, config: GptConfig
 ) -> tuple[str, str]:
     """(RMSNorm(x + delta), x + delta)."""
-    graph.tensor(f"{name}.weight", _numpy(weight))
+    graph.tensor(f"{name}.weight", as_numpy(weight))
     graph.node(
         "SkipSimplifiedLayerNormalization",
         [x, delta, f"{name}.weight"],
@@ -143,20 +138,6 @@ def _add_and_norm(
         epsilon=config.norm_eps,
     )
     return name, f"{name}.sum"
-
-
-def _plain_rms_norm(graph: GraphWriter, x: str, weight: Tensor, eps: float) -> str:
-    """The first norm has nothing to add. Standard operators: the fused one is in no public operator set."""
-    square = graph.node("Mul", [x, x], ["first.square"])
-    mean = graph.node(
-        "ReduceMean", [square, graph.tensor("first.axes", np.array([-1]))], ["first.mean"], keepdims=1
-    )
-    shifted = graph.node(
-        "Add", [mean, graph.tensor("first.eps", np.array(eps, np.float32))], ["first.shifted"]
-    )
-    root = graph.node("Sqrt", [shifted], ["first.root"])
-    scaled = graph.node("Div", [x, root], ["first.scaled"])
-    return graph.node("Mul", [scaled, graph.tensor("first.weight", _numpy(weight))], ["0.attention_norm"])
 
 
 def _cache_shape(config: GptConfig, head_dim: int) -> tuple[int, list[int | str]]:
@@ -168,14 +149,9 @@ def _pad_heads(weight: Tensor, config: GptConfig, head_dim: int) -> Array:
 
     By halves, because rotary positions pair element i with element i + size / 2.
     """
-    array = _numpy(weight)
+    array = as_numpy(weight)
     halves = array.reshape(-1, 2, config.head_dim // 2, array.shape[1])
     extra = (head_dim - config.head_dim) // 2
     return (
         np.pad(halves, ((0, 0), (0, 0), (0, extra), (0, 0))).reshape(-1, array.shape[1]) if extra else array
     )
-
-
-def _numpy(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().float().cpu().numpy()
-    return array

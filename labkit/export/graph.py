@@ -55,7 +55,7 @@ class GraphWriter:
 
     def tensor(self, name: str, array: NDArray[Any]) -> str:
         """Add a constant; the array is written out and not kept."""
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")  # a scalar stays one
         if array.nbytes <= _INLINE_BYTES:
             self._tensors.append(numpy_helper.from_array(array, name))
             return name
@@ -85,7 +85,8 @@ class GraphWriter:
     def save(self, file: str, name: str) -> Path:
         """Write the model and return its path."""
         graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, self._tensors)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
+        domains = sorted({node.domain for node in self._nodes})
+        opsets = [helper.make_opsetid(domain, 1 if domain else OPSET) for domain in domains]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="labkit")
         path = self.folder / file
         path.write_bytes(model.SerializeToString())
