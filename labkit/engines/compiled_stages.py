@@ -89,13 +89,14 @@ class CompiledGpt(TorchGpt):
         self._bias = cache.keys.new_zeros(len(ids), 1, 1, cache.capacity) if bias is None else bias
         return output
 
-    def step(self, codes: IntArray) -> StepOutput:
+    def advance(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         with torch.inference_mode(), self.fast_products():
-            return self._advance(self.network.embed_codes(self.put(codes)))
+            return self._run(self.network.embed_codes(codes))
 
     def step_text(self, ids: IntArray) -> StepOutput:
         with torch.inference_mode(), self.fast_products():
-            return self._advance(self.network.embed_text(self.put(ids)))
+            logits, hidden = self._run(self.network.embed_text(self.put(ids)))
+            return StepOutput(host(logits), host(hidden))
 
     def figures(self) -> dict[str, float]:
         """What compiling cost; see `Compiled.figures`."""
@@ -106,8 +107,8 @@ class CompiledGpt(TorchGpt):
         self._bias = None
         super().close()
 
-    def _advance(self, embedding: Tensor) -> StepOutput:
-        """embedding: [B, D] of the next position."""
+    def _run(self, embedding: Tensor) -> tuple[Tensor, Tensor]:
+        """embedding: [B, D] of the next position -> logits and hidden states."""
         cache = self.kv()
         if cache.length >= self._capacity:
             raise ValueError(
@@ -119,7 +120,7 @@ class CompiledGpt(TorchGpt):
             embedding[:, None], cos, sin, self._bias, cache.keys, cache.values, end
         )
         cache.length = end
-        return StepOutput(host(logits), host(hidden))
+        return logits, hidden
 
     def _compile_one_row(self) -> None:
         """Take one step, so that compiling is part of loading and not of the first utterance."""

@@ -2,7 +2,10 @@
 
 It knows how a precision is laid over the modules. The lower precisions keep in float32 what is cheap and where
 rounding is heard or sampled: the code heads, the last mel convolution, the vocoder's magnitude, phase and inverse STFT.
-Loading sets torch's thread count, which is global to the process.
+Loading sets torch's thread count and forbids TF32: both are global to the process.
+
+The options `round_blocks` and `round_bits` damage a stage on purpose, so that gates and judges can be tested: the
+weights of one block, or of all, are rounded to that many bits. They make nothing smaller or faster.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 _UNVERIFIED = "torch on cuda is not yet verified on a GPU"
 _PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "bf16", "fp16")}
+_MOST_BLOCKS = 32  # more than any stage has; a number above a network's last block is refused on loading
 _KEPT_FLOAT32: dict[StageName, tuple[str, ...]] = {
     "gpt": ("code_head",),
     "decoder": ("vq_layer", "out_conv", "coef"),
@@ -36,7 +40,11 @@ class TorchEngine:
     """See the module docstring. Its artifacts are the voice's own files."""
 
     name = "torch"
-    run_options: Mapping[str, tuple[Option, ...]] = {}
+    run_options: Mapping[str, tuple[Option, ...]] = {
+        "cuda_graph": (False, True),
+        "round_bits": (0, 8, 7, 6, 5, 4, 3, 2),  # 0 rounds nothing
+        "round_blocks": ("all", *map(str, range(_MOST_BLOCKS))),
+    }
 
     def availability(self, device: str) -> Availability:
         if importlib.util.find_spec("torch") is None:
@@ -70,7 +78,17 @@ class TorchEngine:
     def load(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
     ) -> TorchGpt | TorchNetwork:
+        recorded = bool(artifact.choice.options.get("cuda_graph", False))
+        if recorded and (stage != "gpt" or _device_kind(device) != "cuda"):
+            raise SpecError(
+                f"option 'cuda_graph' is for stage 'gpt' on a CUDA device, not for stage {stage!r} on {device}; "
+                "leave it out there."
+            )
         network = self.load_module(stage, artifact, device=device, threads=threads, audio_path=audio_path)
+        if recorded:
+            from labkit.engines.graph_stages import GraphGpt
+
+            return GraphGpt(cast("Gpt", network), speaker_token=artifact.details["speaker_token"])
         from labkit.engines.torch_stages import TorchGpt, TorchNetwork
 
         if stage == "gpt":
@@ -93,7 +111,12 @@ class TorchEngine:
         import torch
 
         torch.set_num_threads(threads)
+        torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32: its convolutions would round to 10 bits
         network = _load_network(stage, artifact.folder, audio_path, precision)
+        if bits := artifact.choice.options.get("round_bits"):
+            from labkit.model.rounding import round_blocks
+
+            round_blocks(network, str(artifact.choice.options.get("round_blocks", "all")), int(bits))
         _lay_precision(network, precision, _KEPT_FLOAT32[stage])
         return network.eval().requires_grad_(False).to(torch.device(device))
 

@@ -74,8 +74,17 @@ class TorchGpt(TorchStage):
             return self._read(self.network.prefill(embeddings, self.put(mask), self.kv()))
 
     def step(self, codes: IntArray) -> StepOutput:
+        logits, hidden = self.advance(self.put(codes))
+        return StepOutput(host(logits), host(hidden))
+
+    def advance(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """`step` from the device to the device, without waiting for it.
+
+        codes: [B, 4] -> logits [B, 4, V] and hidden [B, D], which may be overwritten by the next step.
+        """
         with torch.inference_mode(), self.fast_products():
-            return self._read(self.network.step(self.put(codes), self.kv()))
+            hidden = self.network.step(codes, self.kv())
+            return self.network.code_logits(hidden), hidden
 
     def step_text(self, ids: IntArray) -> StepOutput:
         with torch.inference_mode(), self.fast_products():
