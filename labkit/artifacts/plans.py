@@ -153,14 +153,12 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
             raise SpecError(
                 f"option {name!r} is unknown to engine {choice.engine!r} in {choice.precision}{hint}; {listed}."
             )
-        if isinstance(known[name], LayerList):
-            known[name].canonical(name, value)
-            continue
+        values = known[name]
+        if isinstance(values, LayerList):
+            values.canonical(name, value)
         # 1 == True, but an option that wants a truth value should not take a number
-        if not any(type(value) is type(allowed) and value == allowed for allowed in known[name]):
-            raise SpecError(
-                f"option {name!r} cannot be {value!r}; it may be {', '.join(map(repr, known[name]))}."
-            )
+        elif not any(type(value) is type(allowed) and value == allowed for allowed in values):
+            raise SpecError(f"option {name!r} cannot be {value!r}; it may be {', '.join(map(repr, values))}.")
     return maker
 
 

@@ -27,6 +27,8 @@ FIGURES = ("kl", "top1", "nll_delta", "hidden_error", "mel_db")
 most likely codes; nll_delta: rise of the negative log-likelihood of the recorded codes, nats; hidden_error: relative
 error of the last hidden state; mel_db: mean distance of the log-mel that is heard in the end, dB."""
 Figures = dict[str, float]
+Row = tuple[int, Figures]
+"""The length of a sentence (T; frames of a mel), by which it is weighted, and its figures."""
 
 
 class Comparison(Protocol):
@@ -35,8 +37,37 @@ class Comparison(Protocol):
     @property
     def network(self) -> nn.Module: ...
 
-    def figures(self) -> Figures:
-        """The network, as it is now, against its float32 answers: mean over sentences, weighted by their length."""
+    def sentences(self) -> list[Row]:
+        """The network, as it is now, against its float32 answers."""
+
+
+def mean_figures(rows: Sequence[Row]) -> Figures:
+    """Over sentences, weighted by their length."""
+    weights = [steps for steps, _ in rows]
+    return {name: float(np.average([row[name] for _, row in rows], weights=weights)) for name in rows[0][1]}
+
+
+def code_figures(
+    codes: Tensor, logits: Tensor, hidden: Tensor, found_logits: Tensor, found_hidden: Tensor
+) -> Figures:
+    """What the GPT's figures are: codes [T, 4] that were recorded, logits [T + 1, 4, 626] and hidden [T + 1, D] of
+    float32 and as they were found. Lacks `mel_db`.
+    """
+    before, after = (F.log_softmax(each, -1) for each in (logits, found_logits))
+    said = [-each[: len(codes)].gather(-1, codes[..., None]).mean() for each in (before, after)]
+    figures = {
+        "kl": (before.exp() * (before - after)).sum(-1).mean(),
+        "top1": (before.argmax(-1) == after.argmax(-1)).float().mean(),
+        "nll_delta": said[1] - said[0],
+        "hidden_error": ((found_hidden - hidden).norm(dim=-1) / hidden.norm(dim=-1)).mean(),
+    }
+    return {name: float(value) for name, value in figures.items()}
+
+
+def mel_distance(found: Tensor, wanted: Tensor) -> float:
+    """Mean absolute difference of two log-mels (natural logarithm) in dB; below `FLOOR` all is silence."""
+    found, wanted = (each.clamp(min=math.log(FLOOR)) for each in (found, wanted))
+    return float((found - wanted).abs().mean() * DB_PER_NEPER)
 
 
 class GptComparison:
@@ -52,23 +83,14 @@ class GptComparison:
         ]
         self.wanted = [self._answers(*each) for each in self.inputs]
 
-    def figures(self) -> Figures:
+    def sentences(self) -> list[Row]:
         rows = []
         for given, (hidden, logits, mel) in zip(self.inputs, self.wanted, strict=True):
-            steps, codes = len(given[2]), given[2]
             found_hidden, found_logits, found_mel = self._answers(*given)
-            before, after = (F.log_softmax(each, -1) for each in (logits, found_logits))
-            said = [-each[:steps].gather(-1, codes[..., None]).mean() for each in (before, after)]
-            row = {
-                "kl": (before.exp() * (before - after)).sum(-1).mean(),
-                "top1": (before.argmax(-1) == after.argmax(-1)).float().mean(),
-                "nll_delta": said[1] - said[0],
-                "hidden_error": ((found_hidden - hidden).norm(dim=-1) / hidden.norm(dim=-1)).mean(),
-            }
-            figures = {name: float(value) for name, value in row.items()}
-            figures["mel_db"] = np.nan if mel is None or found_mel is None else _mel_db(found_mel, mel)
-            rows.append((steps, figures))
-        return _mean(rows)
+            figures = code_figures(given[2], logits, hidden, found_logits, found_hidden)
+            figures["mel_db"] = np.nan if mel is None or found_mel is None else mel_distance(found_mel, mel)
+            rows.append((len(given[2]), figures))
+        return rows
 
     def _answers(
         self, embeddings: Tensor, prompt: int, codes: Tensor
@@ -88,26 +110,16 @@ class NetworkComparison:
         self.inputs = [torch.from_numpy(next(iter(feed.values()))) for feed in recorded.feeds(stage)]
         self.wanted = [self._answer(given) for given in self.inputs]
 
-    def figures(self) -> Figures:
+    def sentences(self) -> list[Row]:
         pairs = zip(self.inputs, self.wanted, strict=True)
-        rows = [
-            (wanted.shape[-1], {"mel_db": _mel_db(self._answer(given), wanted)}) for given, wanted in pairs
+        missing = dict.fromkeys(FIGURES, np.nan)
+        return [
+            (wanted.shape[-1], {**missing, "mel_db": mel_distance(self._answer(given), wanted)})
+            for given, wanted in pairs
         ]
-        return {**dict.fromkeys(FIGURES, np.nan), **_mean(rows)}
 
     def _answer(self, given: Tensor) -> Tensor:
         """The log-mel [1, 100, F] that the stage makes, or that its audio has."""
         with torch.inference_mode():
             answer = self.network(given)
             return log_mel(answer) if self.heard else answer
-
-
-def _mel_db(found: Tensor, wanted: Tensor) -> float:
-    """Mean absolute difference of two log-mels (natural logarithm) in dB; below `FLOOR` all is silence."""
-    found, wanted = (each.clamp(min=math.log(FLOOR)) for each in (found, wanted))
-    return float((found - wanted).abs().mean() * DB_PER_NEPER)
-
-
-def _mean(rows: Sequence[tuple[int, Figures]]) -> Figures:
-    weights = [steps for steps, _ in rows]
-    return {name: float(np.average([row[name] for _, row in rows], weights=weights)) for name in rows[0][1]}

@@ -45,6 +45,7 @@ def sensitivity(
     """
     import pandas as pd
 
+    from labkit.sensitivity.comparing import mean_figures
     from labkit.sensitivity.rounding import KINDS, MAX_BITS, MIN_BITS, count, rounded, units_of
 
     _check("stage", stages, STAGES)
@@ -60,18 +61,14 @@ def sensitivity(
         threads=threads,
         minimum=MIN_TEXTS,
     )
-    if not voice.for_quality:
-        warnings.warn(
-            f"voice {voice.name!r} has random weights: its figures show the arithmetic, not what would be heard.",
-            stacklevel=2,
-        )
+    warn_of_random_weights(voice)
     tell = progress or (lambda _: None)
     recorded.record(tell)
     rows: list[dict[str, Any]] = []
     for stage in STAGES:
         if stage not in stages:
             continue
-        comparison = _comparison(stage, recorded)
+        comparison = comparison_of(stage, recorded)
         for unit in [unit for unit in units_of(comparison.network) if unit.kind in kinds]:
             tell(f"sensitivity: {stage} {unit.name}")
             about = {
@@ -83,12 +80,13 @@ def sensitivity(
             }
             for width in bits:
                 with rounded(comparison.network, unit, width, block) as sqnr:
-                    figures = comparison.figures()
+                    figures = mean_figures(comparison.sentences())
                 rows.append({**about, "bits": width, "sqnr_db": sqnr, **figures})
     return pd.DataFrame(rows)
 
 
-def _comparison(stage: StageName, recorded: CalibrationSet) -> Comparison:
+def comparison_of(stage: StageName, recorded: CalibrationSet) -> Comparison:
+    """One stage in torch fp32 with what it was fed when the sentences were recorded."""
     import torch
 
     from labkit.model import checkpoint
@@ -107,6 +105,15 @@ def _comparison(stage: StageName, recorded: CalibrationSet) -> Comparison:
     dvae = checkpoint.load_dvae(folder)
     del dvae.encoder, dvae.downsample_conv  # speaking needs the decoding half alone
     return NetworkComparison(recorded, dvae, stage)
+
+
+def warn_of_random_weights(voice: Voice) -> None:
+    """For the caller of the public function that calls this."""
+    if not voice.for_quality:
+        warnings.warn(
+            f"voice {voice.name!r} has random weights: its figures show the arithmetic, not what would be heard.",
+            stacklevel=3,
+        )
 
 
 def _check(what: str, given: Sequence[object], known: Sequence[object]) -> None:

@@ -1,4 +1,4 @@
-"""The table of sensitivity, narrowed to one figure: a row for each part, a column for each number of bits."""
+"""The table of sensitivity, narrowed: to one figure at every number of bits, or to all figures at one."""
 
 from __future__ import annotations
 
@@ -26,3 +26,10 @@ def by_part(frame: pd.DataFrame, stage: str, metric: str | None = None) -> pd.Da
     wide = rows.pivot(index=parts, columns="bits", values=metric or MAIN_FIGURE[stage])
     wide = wide[sorted(wide.columns, reverse=True)].rename(columns="{} bits".format)
     return rows[parts].drop_duplicates().merge(wide.reset_index(), on=parts)
+
+
+def at_bits(frame: pd.DataFrame, stage: str, bits: int) -> pd.DataFrame:
+    """All figures that a stage has at one number of bits, in signal order."""
+    rows = frame[(frame["stage"] == stage) & (frame["bits"] == bits)]
+    figures = [name for name in FIGURE_NAMES if rows[name].notna().any()]
+    return rows[["kind", "unit", "parameters", "sqnr_db", *figures]].reset_index(drop=True)

@@ -11,8 +11,8 @@ import pytest
 from labkit.calibration import calibration_set, recordings
 from labkit.errors import CalibrationError, SpecError, UserError
 from labkit.model.checkpoint import load_decoder, load_gpt
-from labkit.sensitivity import by_part, files, sensitivity, sensitivity_bars
-from labkit.sensitivity.comparing import FIGURES, GptComparison
+from labkit.sensitivity import at_bits, by_part, files, sensitivity, sensitivity_bars
+from labkit.sensitivity.comparing import FIGURES, GptComparison, mean_figures
 from labkit.voices import Voice
 
 pytestmark = pytest.mark.filterwarnings("ignore:voice .* has random weights")
@@ -78,7 +78,7 @@ def test_what_a_stage_cannot_tell_is_missing_and_not_zero(table: pd.DataFrame) -
 def test_an_unchanged_network_is_at_no_distance(tiny_voice: Voice) -> None:
     recorded = calibration_set(tiny_voice, "english-calibration", 10, minimum=10)
     comparison = GptComparison(recorded, load_gpt(tiny_voice.folder), load_decoder(tiny_voice.folder))
-    figures = comparison.figures()
+    figures = mean_figures(comparison.sentences())
     assert set(figures) == set(FIGURES) and figures["top1"] == 1.0
     assert all(figures[name] == 0.0 for name in ("kl", "nll_delta", "hidden_error", "mel_db"))
 
@@ -91,7 +91,7 @@ def test_the_divergence_is_the_textbook_one(tiny_voice: Voice) -> None:
     logits = [wanted[1].double().numpy() for wanted in comparison.wanted]
     p, q = ([np.exp(s * x) / np.exp(s * x).sum(-1, keepdims=True) for x in logits] for s in (1, 2))
     expected = np.mean([(a * np.log(a / b)).sum(-1).mean() for a, b in zip(p, q, strict=True)])
-    figures = comparison.figures()
+    figures = mean_figures(comparison.sentences())
     assert figures["kl"] == pytest.approx(expected, rel=1e-3)
     assert figures["top1"] == 1.0 and np.isnan(figures["mel_db"])
 
@@ -141,6 +141,12 @@ def test_one_figure_is_read_by_part_and_bits(table: pd.DataFrame) -> None:
     assert list(wide["unit"]) == list(table.loc[table["stage"] == "gpt", "unit"].drop_duplicates())
     row = table[(table["unit"] == "qkv") & (table["bits"] == 4)]
     assert wide.loc[wide["unit"] == "qkv", "4 bits"].item() == row["top1"].item()
+
+
+def test_every_figure_is_read_by_part_at_one_number_of_bits(table: pd.DataFrame) -> None:
+    gpt = at_bits(table, "gpt", 4)
+    assert list(gpt.columns) == ["kind", "unit", "parameters", "sqnr_db", *FIGURES]
+    assert "kl" not in at_bits(table, "decoder", 4) and "mel_db" in at_bits(table, "decoder", 4)
 
 
 def test_files_are_written_where_asked_and_refused_before(table: pd.DataFrame, tmp_path: Path) -> None:
