@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.artifacts.files import ArtifactFolder
-from labkit.artifacts.parity import Figure, Kind, check_gpt, check_network
+from labkit.artifacts.parity import Figure, Kind, check_gpt, check_network, gpt_cases
 from labkit.artifacts.plans import Plan, plan_stage, voice_files
 from labkit.engines.base import Artifact, get_engine
 from labkit.spec import StageChoice
@@ -70,12 +70,14 @@ def make(
 
 def _export_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
     from labkit.export.gpt_onnx import MODEL_FILE, ROPE_TABLES, export_gpt
+    from labkit.export.gpt_portable import export_portable_gpt
     from labkit.export.graph import weight_bytes
     from labkit.model.checkpoint import load_gpt
 
     job.say("exporting")
     started = time.perf_counter()
-    details = export_gpt(load_gpt(job.voice.folder), folder)
+    export = export_portable_gpt if job.plan.make_options["graph"] == "portable" else export_gpt
+    details = export(load_gpt(job.voice.folder), folder)
     _check_model(folder / MODEL_FILE)
     details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
     details["speaker_token"] = job.plan.speaker_token
@@ -94,7 +96,8 @@ def _export_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, 
         "mel": checkpoint.load_vocoder,
     }
     kind = _input_kind(job)
-    details = export_network(loaders[kind](job.voice.folder), kind, job.voice.config, folder)
+    port = "mel-spectrum" if job.plan.make_options.get("inverse_stft") == "numpy" else kind
+    details = export_network(loaders[kind](job.voice.folder), port, job.voice.config, folder)
     _check_model(folder / MODEL_FILE)
     return details, {"export": time.perf_counter() - started}
 
@@ -200,7 +203,8 @@ def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figur
         gpt = voice.config.gpt
         figures = check_gpt(
             reference, candidate, vocabulary=gpt.num_text_tokens, speaker_token=plan.speaker_token,
-            codes=gpt.end_code, width=gpt.hidden, positions=gpt.positions, kind=kind,
+            codes=gpt.end_code, width=gpt.hidden, kind=kind,
+            cases=gpt_cases(gpt.positions, with_largest=details.get("graph") == "portable"),
         )  # fmt: skip
     else:
         from labkit.export.networks_onnx import example_input

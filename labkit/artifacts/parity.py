@@ -5,7 +5,7 @@ It knows stages only by their protocols and is given both. The reference is torc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ LEAST_COSINE = {"quantized": 0.9, "coarse": 0.7}
 4 bits bring the logits of random weights at full size to 0.90 after a long prompt.
 """
 Kind = Literal["exact", "quantized", "coarse"]
+_LARGEST = 1024
 
 
 @dataclass(frozen=True)
@@ -48,22 +49,26 @@ class Figure:
         return asdict(self)
 
 
-def gpt_cases(positions: int) -> tuple[GptCase, ...]:
-    """The smallest prompt, mixed lengths in one batch, and a long prompt."""
-    return (
+def gpt_cases(positions: int, with_largest: bool = False) -> tuple[GptCase, ...]:
+    """The smallest prompt, mixed lengths in one batch, a long prompt, and if asked for every position filled.
+
+    Of a voice with more than 1024 positions, 1024 are filled: attention over all 4096 takes gigabytes.
+    """
+    cases = (
         GptCase("smallest", (1,), 1),
         GptCase("mixed batch", (17, 5, 9), 8),
         GptCase("long", (min(384, positions - 8),), 4),
     )
+    return (*cases, GptCase("largest", (min(_LARGEST, positions) - 4,), 4)) if with_largest else cases
 
 
 def check_gpt(
     reference: GptStage, candidate: GptStage, *, vocabulary: int, speaker_token: int, codes: int, width: int,
-    positions: int, kind: Kind,
+    cases: Sequence[GptCase], kind: Kind,
 ) -> list[Figure]:  # fmt: skip
     """Prefill and teacher-forced steps on seeded ids, codes (4 of `codes` values) and a speaker of `width`."""
     figures = []
-    for case in gpt_cases(positions):
+    for case in cases:
         ids, mask, speaker, fed = _gpt_inputs(case, vocabulary, speaker_token, codes, width)
         outputs = [_drive(stage, ids, mask, speaker, fed) for stage in (reference, candidate)]
         for name in ("logits", "hidden"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from labkit.artifacts.files import content_hash
 from labkit.engines.base import get_engine
 from labkit.errors import SpecError
+from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.model import layout
 from labkit.quantize import dynamic, static, weight_only
 from labkit.quantize.layers import LayerList, layers_of
@@ -39,8 +40,9 @@ class Maker:
 
 
 _VOICE_FILES = Maker("voice-files", version=1, packages=())
-_EXPORT_GPT = Maker("export-gpt", version=2)
-_EXPORT_NETWORK = Maker("export-network", version=1)
+_EXPORT_GPT = Maker("export-gpt", version=3, options=GPT_OPTIONS)
+_EXPORT_DECODER = Maker("export-network", version=1)
+_EXPORT_VOCODER = Maker("export-network", version=1, options=VOCODER_OPTIONS)
 _QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=2, options=dynamic.OPTIONS)
 _QUANTIZE_NETWORK_DYNAMIC = Maker("quantize-network-dynamic", version=1, options=dynamic.NETWORK_OPTIONS)
 _QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=2, options=weight_only.INT8_OPTIONS)
@@ -50,8 +52,8 @@ _QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=1, options=static.OP
 # (engine, stage, precision) -> maker; engines that are not here read the voice's own files
 _MAKERS: dict[tuple[str, StageName, str], Maker] = {
     ("ort-cpu", "gpt", "fp32"): _EXPORT_GPT,
-    ("ort-cpu", "decoder", "fp32"): _EXPORT_NETWORK,
-    ("ort-cpu", "vocoder", "fp32"): _EXPORT_NETWORK,
+    ("ort-cpu", "decoder", "fp32"): _EXPORT_DECODER,
+    ("ort-cpu", "vocoder", "fp32"): _EXPORT_VOCODER,
     ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
     ("ort-cpu", "decoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
     ("ort-cpu", "vocoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,

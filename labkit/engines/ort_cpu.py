@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labkit.engines.base import Artifact, Availability, Available, Unavailable
-from labkit.engines.ort_stages import OrtGpt, OrtNetwork
+from labkit.engines.ort_stages import OrtGpt, OrtNetwork, OrtPortableGpt
 from labkit.errors import ArtifactError, UnavailableError
 from labkit.spec import Option, StageName
 
@@ -59,7 +59,7 @@ class OrtCpuEngine:
 
     def load(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
-    ) -> OrtGpt | OrtNetwork:
+    ) -> OrtGpt | OrtPortableGpt | OrtNetwork:
         answer = self.availability(device)
         if isinstance(answer, Unavailable):
             raise UnavailableError(f"engine 'ort-cpu' on {device!r}: {answer.reason}", answer.remedy)
@@ -73,8 +73,9 @@ class OrtCpuEngine:
         session = open_session(artifact.folder / model, threads, options)
         weights = sum((artifact.folder / name).stat().st_size for name in artifact.files)
         if stage == "gpt":
-            return OrtGpt(session, artifact, weights)
-        return OrtNetwork(session, weights)
+            portable = artifact.details.get("graph") == "portable"
+            return (OrtPortableGpt if portable else OrtGpt)(session, artifact, weights)
+        return OrtNetwork(session, weights, artifact.details.get("hop"))
 
 
 def open_session(model: Path, threads: int, options: Mapping[str, Option]) -> ort.InferenceSession:

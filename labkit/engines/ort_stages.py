@@ -7,14 +7,17 @@ because the attention operator counts each row's positions from its first token.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.engines.base import Artifact, BoolArray, FloatArray, IntArray, StepOutput
+from labkit.engines.portable_gpt import PortableGpt
 from labkit.errors import SpecError
 from labkit.model.checkpoint import load_embeddings
+from labkit.model.istft_numpy import inverse_stft
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -47,19 +50,35 @@ class OrtStage:
 
 
 class OrtNetwork(OrtStage):
-    """`DecoderStage` or `VocoderStage`: one array in, one float32 array out."""
+    """`DecoderStage` or `VocoderStage`: one array in, one float32 array out.
 
-    def __init__(self, session: ort.InferenceSession, file_bytes: int) -> None:
+    Of a vocoder whose graph ends at the spectrum, the inverse transform is done here, `hop` samples a frame.
+    """
+
+    def __init__(self, session: ort.InferenceSession, file_bytes: int, hop: int | None = None) -> None:
         super().__init__(session, file_bytes)
+        self._hop = hop
         given = session.get_inputs()[0]
         self._input = given.name
         self._dtype = np.int64 if given.type == "tensor(int64)" else np.float32
 
     def __call__(self, features: NDArray[Any]) -> FloatArray:
-        result: FloatArray = self.session.run(
-            None, {self._input: np.ascontiguousarray(features, self._dtype)}
-        )[0]
+        made = self.session.run(None, {self._input: np.ascontiguousarray(features, self._dtype)})
+        result: FloatArray = made[0] if self._hop is None else inverse_stft(made[0], made[1], self._hop)
         return result
+
+
+class OrtPortableGpt(PortableGpt, OrtStage):
+    """`GptStage` over the graph of standard operators."""
+
+    def __init__(self, session: ort.InferenceSession, artifact: Artifact, file_bytes: int) -> None:
+        OrtStage.__init__(self, session, file_bytes)
+        names = [value.name for value in session.get_outputs()]
+
+        def run(feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+            return dict(zip(names, self.session.run(names, dict(feeds)), strict=True))
+
+        PortableGpt.__init__(self, run, artifact, file_bytes)
 
 
 class OrtGpt(OrtStage):

@@ -1,5 +1,8 @@
 """Decoder, DVAE and vocoder as ONNX graphs of standard operators, batch and time dynamic.
 
+The DVAE has a graph for each direction; the vocoder one with its inverse STFT inside and one that stops at the
+spectrum, for runtimes that do the transform better themselves (`labkit.model.istft_numpy` does it in NumPy).
+
 Traced with torch's own exporter. The tracing one is used because these networks have no data-dependent branches: it
 needs no further package and takes a second, where the newer one takes ten to twenty.
 """
@@ -7,16 +10,19 @@ needs no further package and takes a second, where the newer one takes ten to tw
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 import torch
+from torch import nn
 
 from labkit.export.graph import OPSET
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from labkit.model.config import VoiceConfig
 
@@ -24,11 +30,45 @@ MODEL_FILE = "network.onnx"
 VOCODER_HEAD = "/out/MatMul"
 """The product that gives magnitude and phase."""
 _STEPS = 11  # of the traced example; any length above one shows every operator
-_TIME_AXIS = {"hidden": 1, "codes": 1, "mel": 2}
+
+
+@dataclass(frozen=True)
+class Port:
+    """What goes into a graph and comes out of it, and which axis of each is time."""
+
+    given: str
+    given_time: int
+    made: tuple[str, ...]
+    made_time: int
+    of: Callable[[nn.Module], nn.Module] = lambda network: network
+    """The module to trace, made from the loaded network."""
+
+
+PORTS: dict[str, Port] = {
+    "hidden": Port("hidden", 1, ("mel",), 2),
+    "codes": Port("codes", 1, ("mel",), 2),
+    "mel": Port("mel", 2, ("audio",), 1),
+    "mel-spectrum": Port("mel", 2, ("real", "imag"), 2, lambda network: _Part(network, "spectrum")),
+    "mel-codes": Port("mel", 2, ("codes",), 1, lambda network: _Part(network, "encode")),
+}
+"""By kind: decoder, DVAE, vocoder, vocoder up to its spectrum, the DVAE's encoding half."""
+
+
+class _Part(nn.Module):
+    """One method of a network as a module of its own."""
+
+    def __init__(self, network: nn.Module, method: str) -> None:
+        super().__init__()
+        self.network, self.method = network, method
+
+    def forward(self, given: Tensor) -> Tensor | tuple[Tensor, ...]:
+        made: Tensor | tuple[Tensor, ...] = getattr(self.network, self.method)(given)
+        return made
 
 
 def example_input(kind: str, config: VoiceConfig, batch: int, steps: int, seed: int = 0) -> Tensor:
-    """Seeded input of a stage: `hidden` [B, T, D], `codes` [B, T, 4] or `mel` [B, 100, 2T]."""
+    """Seeded input of a graph: `hidden` [B, T, D], `codes` [B, T, 4] or `mel` [B, 100, 2T]."""
+    kind = PORTS[kind].given
     generator = torch.Generator().manual_seed(seed)
     if kind == "codes":
         shape = (batch, steps, config.gpt.num_codebooks)
@@ -39,23 +79,26 @@ def example_input(kind: str, config: VoiceConfig, batch: int, steps: int, seed: 
 
 
 def export_network(network: nn.Module, kind: str, config: VoiceConfig, folder: Path) -> dict[str, Any]:
-    """Trace a network whose input is of `kind` into `folder`; returns what the manifest records."""
-    out, out_axis = ("audio", 1) if kind == "mel" else ("mel", 2)
+    """Trace a network, as one of the `PORTS`, into `folder`; returns what the manifest records."""
+    port = PORTS[kind]
     path = folder / MODEL_FILE
     with warnings.catch_warnings(), torch.no_grad():
         # the exporter announces its successor, and that it kept shape values dynamic
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            network,
+            port.of(network).eval(),
             (example_input(kind, config, batch=2, steps=_STEPS),),
             str(path),
             dynamo=False,
             opset_version=OPSET,
-            input_names=[kind],
-            output_names=[out],
+            input_names=[port.given],
+            output_names=list(port.made),
             dynamic_axes={
-                kind: {0: "batch", _TIME_AXIS[kind]: "time"},
-                out: {0: "batch", out_axis: "out_time"},
+                port.given: {0: "batch", port.given_time: "time"},
+                **{name: {0: "batch", port.made_time: "out_time"} for name in port.made},
             },
         )
-    return {"opset": OPSET, "input": kind, "nodes": len(onnx.load(path).graph.node)}
+    details = {"opset": OPSET, "input": port.given, "nodes": len(onnx.load(path).graph.node)}
+    if kind == "mel-spectrum":
+        details |= {"n_fft": config.audio.n_fft, "hop": config.audio.hop}
+    return details

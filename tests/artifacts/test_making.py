@@ -16,7 +16,7 @@ from labkit.spec import Option, StageChoice
 from labkit.voices import Voice
 
 
-def make(voice: Voice, cache: Path, precision: str, stage: str = "gpt", **options: bool):
+def make(voice: Voice, cache: Path, precision: str, stage: str = "gpt", **options: Option):
     lines: list[str] = []
     plan = plan_stage(
         stage, StageChoice(engine="ort-cpu", precision=precision, options=options), voice, "hidden"
@@ -39,6 +39,24 @@ def test_a_quantized_gpt_is_made_from_the_exported_one_and_both_are_kept(
               for name, made in (("fp32", exact), ("int8", manifest))}  # fmt: skip
     assert errors["fp32"] < 1e-4 < errors["int8"]
     assert exact["inputs"]["weights_hash"] == tiny_voice.weights_hash
+
+
+def test_a_portable_gpt_and_a_vocoder_up_to_its_spectrum_are_options(
+    tiny_voice: Voice, tmp_path: Path
+) -> None:
+    manifest, _ = make(tiny_voice, tmp_path, "fp32", graph="portable")
+    assert manifest["details"]["graph"] == "portable"
+    assert {figure["case"] for figure in manifest["details"]["parity"]} >= {
+        "smallest",
+        "mixed batch",
+        "largest",
+    }
+    assert max(figure["max_abs"] for figure in manifest["details"]["parity"]) < 1e-4
+    fused, _ = make(tiny_voice, tmp_path, "fp32")
+    assert fused["content_hash"] != manifest["content_hash"]
+    spectrum, _ = make(tiny_voice, tmp_path, "fp32", "vocoder", inverse_stft="numpy")
+    assert spectrum["details"]["hop"] == 256
+    assert max(figure["max_abs"] for figure in spectrum["details"]["parity"]) < 1e-5
 
 
 def test_wrong_numbers_are_never_cached(tiny_voice: Voice, tmp_path: Path, monkeypatch) -> None:

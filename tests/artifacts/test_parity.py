@@ -32,7 +32,7 @@ class FakeGpt:
 
 
 def check(error: float, kind: str):
-    return check_gpt(FakeGpt(), FakeGpt(error), vocabulary=50, speaker_token=3, codes=20, width=8, positions=100,
+    return check_gpt(FakeGpt(), FakeGpt(error), vocabulary=50, speaker_token=3, codes=20, width=8, cases=gpt_cases(100),
                      kind=kind)  # fmt: skip
 
 
@@ -89,4 +89,6 @@ def test_networks_are_compared_at_several_lengths_and_by_shape() -> None:
 
 def test_the_longest_case_fits_the_voice() -> None:
     for positions in (30, 100, 4096):
-        assert all(max(case.lengths) + case.steps <= positions for case in gpt_cases(positions))
+        for cases in (gpt_cases(positions), gpt_cases(positions, with_largest=True)):
+            assert all(max(case.lengths) + case.steps <= positions for case in cases)
+    assert gpt_cases(100, with_largest=True)[-1].lengths[0] + 4 == 100

@@ -13,6 +13,7 @@ from labkit.engines.ort_stages import OrtGpt, OrtNetwork
 from labkit.engines.torch_stages import TorchGpt
 from labkit.errors import ArtifactError, SpecError
 from labkit.export.gpt_onnx import export_gpt
+from labkit.export.gpt_portable import export_portable_gpt
 from labkit.export.networks_onnx import export_network
 from labkit.model.checkpoint import load_gpt, load_vocoder
 from labkit.spec import Option, StageChoice, StageName
@@ -188,3 +189,45 @@ print(sorted({{"torch", "onnx"}} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("lengths", [(1,), (3, 11, 1, 7)])
+def test_the_portable_graph_speaks_like_torch_too(
+    reference, tiny_voice: Voice, tmp_path: Path, lengths
+) -> None:
+    details = export_portable_gpt(load_gpt(tiny_voice.folder), tmp_path)
+    made = artifact("gpt", tmp_path, tiny_voice.folder, details)
+    stage = OrtCpuEngine().load("gpt", made, device="cpu", threads=1, audio_path="hidden")
+    config = tiny_voice.config.gpt
+    ids, mask = prompts(lengths, config.num_text_tokens, SPEAKER_TOKEN)
+    ids, mask = np.pad(ids, ((0, 0), (2, 0))), np.pad(mask, ((0, 0), (2, 0)))  # padding that every row has
+    speaker = np.random.default_rng(3).standard_normal((len(lengths), config.hidden)).astype(np.float32)
+    fed = codes(4, len(lengths))
+    for given in (speaker, None):
+        mine, wanted = (drive(each, ids, mask, given, fed) for each in (stage, reference))
+        assert largest_difference(mine, wanted) < 2e-5
+    sizes = stage.memory()
+    assert sizes["kv_bytes"] == len(lengths) * (max(lengths) + 4) * sizes["kv_row_position_bytes"]
+    assert set(stage.placement()) == {"CPUExecutionProvider"}
+    with pytest.raises(ValueError, match="exceeds the capacity"):
+        for each in codes(9, len(lengths)):
+            stage.step(each)
+    with pytest.raises(SpecError, match="256"):
+        stage.reset(1, 257)
+    with pytest.raises(RuntimeError, match="call reset"):
+        stage.step(codes(1, 5)[0])
+
+
+def test_a_vocoder_may_leave_the_inverse_transform_to_numpy(tiny_voice: Voice, tmp_path: Path) -> None:
+    network = load_vocoder(tiny_voice.folder)
+    mel = np.random.default_rng(0).standard_normal((2, 100, 7)).astype(np.float32)
+    audio = []
+    for port in ("mel", "mel-spectrum"):
+        (folder := tmp_path / port).mkdir()
+        made = artifact(
+            "vocoder", folder, tiny_voice.folder, export_network(network, port, tiny_voice.config, folder)
+        )
+        stage = OrtCpuEngine().load("vocoder", made, device="cpu", threads=1, audio_path="hidden")
+        audio.append(stage(mel))
+    assert audio[0].shape == (2, 6 * 256)
+    np.testing.assert_allclose(audio[0], audio[1], atol=1e-6)

@@ -46,3 +46,19 @@ def test_examples_are_seeded_and_of_the_right_shape(tiny_voice: Voice) -> None:
     codes = example_input("codes", config, 2, 50)
     assert codes.shape == (2, 50, 4)
     assert codes.min() >= 0 and codes.max() < 625
+
+
+@pytest.mark.parametrize(("kind", "method"), [("mel-spectrum", "spectrum"), ("mel-codes", "encode")])
+def test_a_part_of_a_network_equals_torch(tiny_voice: Voice, tmp_path: Path, kind: str, method: str) -> None:
+    network = (load_vocoder if method == "spectrum" else load_dvae)(tiny_voice.folder)
+    export_network(network, kind, tiny_voice.config, tmp_path)
+    onnx.checker.check_model(str(tmp_path / MODEL_FILE), full_check=True)
+    session = onnxruntime.InferenceSession(str(tmp_path / MODEL_FILE), providers=["CPUExecutionProvider"])
+    for batch, steps in ((1, 1), (3, 17), (1, 130)):
+        given = example_input(kind, tiny_voice.config, batch, steps, seed=steps)
+        with torch.inference_mode():
+            wanted = getattr(network, method)(given)
+        found = session.run(None, {"mel": given.numpy()})
+        for mine, other in zip(found, wanted if method == "spectrum" else [wanted], strict=True):
+            assert mine.shape == tuple(other.shape)
+            np.testing.assert_allclose(mine, other.numpy(), atol=1e-5, rtol=1e-3)

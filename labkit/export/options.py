@@ -1,0 +1,17 @@
+"""What may be chosen about an export, with the values it may take, the default first. Loads nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labkit.spec import Option
+
+GPT_OPTIONS: Mapping[str, tuple[Option, ...]] = {
+    "graph": (
+        "fused",
+        "portable",
+    ),  # ONNX Runtime's own operators, or the standard ones that every runtime has
+}
+VOCODER_OPTIONS: Mapping[str, tuple[Option, ...]] = {
+    "inverse_stft": ("graph", "numpy"),  # inside the graph, or after it: the graph then ends at the spectrum
+}
