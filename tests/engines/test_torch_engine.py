@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from labkit.artifacts import check_recipe
 from labkit.engines.base import Artifact, Available, Unavailable
 from labkit.engines.torch_engine import TorchEngine, _lay_precision
 from labkit.engines.torch_stages import TorchGpt
 from labkit.errors import SpecError, UnavailableError
 from labkit.model.checkpoint import load_gpt
-from labkit.spec import StageChoice, StageName
+from labkit.spec import Recipe, StageChoice, StageName
 from labkit.voices import Voice
 from tests.engines.driving import codes, drive, largest_difference, prompts
 
@@ -172,3 +173,18 @@ def test_onednn_is_set_aside_only_while_a_few_bf16_rows_step(tiny_voice: Voice, 
         drive(stage, ids, mask, speaker, codes(1, rows))
     assert seen == [False, True, True]
     assert torch.backends.mkldnn.enabled
+
+
+def test_a_stage_can_be_damaged_on_purpose(tiny_voice: Voice) -> None:
+    said = []
+    for options in ({"round_blocks": "1", "round_bits": 2}, {}):
+        choice = StageChoice(options=options)
+        artifact = Artifact(
+            stage="gpt", choice=choice, folder=tiny_voice.folder, files=(), size_bytes=0, build_s=0.0, cached=False,
+            content_hash="", voice_folder=tiny_voice.folder, details={"speaker_token": SPEAKER_TOKEN},
+        )  # fmt: skip
+        check_recipe(Recipe(name="hurt", gpt=choice))
+        stage = TorchEngine().load("gpt", artifact, device="cpu", threads=1, audio_path="hidden")
+        stage.reset(1, 4)
+        said.append(stage.prefill(*prompts((3,), 150, SPEAKER_TOKEN), None).logits)
+    assert np.abs(said[0] - said[1]).max() > 1e-3
