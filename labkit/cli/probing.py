@@ -120,7 +120,7 @@ def _print_ladder(rungs: list[Rung]) -> None:
     def with_interval(figure: Figure, digits: int) -> str:
         return f"{figure.value:.{digits}f} ± {(figure.high - figure.low) / 2:.{digits}f}"
 
-    words = {None: "", "worse": "worse", "same": "same within noise", "better": "[yellow]better[/]"}
+    words = {None: "", "worse": "worse", "same": "same", "better": "[yellow]better[/]"}
     rows = [
         [
             rung.name, f"{rung.sqnr_db:.1f}", with_interval(rung.kl, 4), with_interval(rung.top1, 3),
@@ -128,7 +128,7 @@ def _print_ladder(rungs: list[Rung]) -> None:
         ]
         for rung in rungs
     ]  # fmt: skip
-    columns = ["weights", "SQNR, dB", "KL, nats", "same first choice", "mel, dB", "than above"]
+    columns = ["weights", "SQNR", "KL, nats", "top-1", "mel, dB", "than above"]
     print_rows("the whole GPT, damaged step by step (95 % intervals over sentences)", columns, rows)
     broken = [rung.name for rung in rungs if rung.order == "better"]
     console.print(f"Out of order: {', '.join(broken)}." if broken else "In order, within noise.")

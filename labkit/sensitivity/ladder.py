@@ -79,7 +79,8 @@ def ladder(
     The sentences come from a calibration list and are spoken by the voice itself. Same inputs, same rows.
     CalibrationError before any work.
     """
-    from labkit.sensitivity.rounding import changed, units_of
+    from labkit.model.rounding import units_of
+    from labkit.sensitivity.rounding import changed
 
     recorded = calibration_set(
         voice, corpus, texts, seed=seed, speaker=speaker, threads=threads, minimum=MIN_TEXTS
@@ -105,7 +106,8 @@ def ladder(
 
 
 def _change(kind: Kind, amount: float, module: nn.Module, weight: Tensor, name: str) -> Tensor:
-    from labkit.sensitivity.rounding import prune_weight, round_weight
+    from labkit.model.rounding import round_weight
+    from labkit.sensitivity.rounding import prune_weight
 
     return round_weight(weight, int(amount), None, name) if kind == "round" else prune_weight(weight, amount)
 

@@ -45,8 +45,9 @@ def sensitivity(
     """
     import pandas as pd
 
+    from labkit.model.rounding import MAX_BITS, MIN_BITS, units_of
     from labkit.sensitivity.comparing import mean_figures
-    from labkit.sensitivity.rounding import KINDS, MAX_BITS, MIN_BITS, count, rounded, units_of
+    from labkit.sensitivity.rounding import KINDS, count, rounded
 
     _check("stage", stages, STAGES)
     _check("kind", kinds, KINDS)

@@ -13,7 +13,8 @@ from torch import nn
 
 from labkit.errors import SpecError
 from labkit.model.checkpoint import load_decoder, load_gpt, load_vocoder
-from labkit.sensitivity.rounding import Unit, count, round_weight, rounded, units_of
+from labkit.model.rounding import Unit, round_weight, units_of
+from labkit.sensitivity.rounding import count, rounded
 from labkit.voices import Voice
 
 
