@@ -58,7 +58,7 @@ $(VENV)/.torch:
 	$(INSTALL) $(TORCH) $(TORCH_ARGS)
 	@touch $@
 
-$(VENV)/.setup-$(EXTRA): pyproject.toml | $(VENV)/.torch
+$(VENV)/.setup-$(EXTRA): pyproject.toml requirements-no-deps.txt | $(VENV)/.torch
 	@echo "installing labkit[$(EXTRA),quality]"
 	$(INSTALL) -e ".[$(EXTRA),quality]"
 	$(INSTALL) --no-deps -r requirements-no-deps.txt

@@ -24,6 +24,7 @@ def doctor() -> list[Check]:
         ("nano voice", installed.nano_voice),
         ("DNSMOS", lambda: installed.scorer("DNSMOS", "dnsmos")),
         ("WER", lambda: installed.scorer("WER", "wer")),
+        ("quality panel", installed.full_panel),
         ("results folder", machine.results_folder),
         ("cache folder", machine.cache),
         ("cores", machine.cores),

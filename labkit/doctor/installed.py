@@ -113,6 +113,20 @@ def scorer(name: str, family: str) -> Check:
     return Check(name, "warn", entry["reason"] + " Its numbers will be null.", entry["remedy"])
 
 
+def full_panel() -> Check:
+    """The quality panel as a whole: how much of it can run, and what would bring the rest."""
+    from labkit.quality import catalogue
+
+    entries = {entry["scorer"]: entry for entry in catalogue()}
+    missing = [entry for entry in entries.values() if not entry["available"]]
+    found = f"{len(entries) - len(missing)} of {len(entries)} scorers can run"
+    if not missing:
+        return Check("quality panel", "ok", found)
+    reasons = " ".join([*(entry["reason"] for entry in missing), "Their numbers will be null."])
+    remedies = " ".join(dict.fromkeys(entry["remedy"] for entry in missing))
+    return Check("quality panel", "warn", f"{found}. {reasons}", remedies)
+
+
 def upstream() -> Check:
     from labkit.engines.base import Unavailable
     from labkit.upstream.environment import availability, find_python

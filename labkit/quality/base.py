@@ -8,6 +8,7 @@ are imported when it is loaded. A scorer never turns an exception or an unfit cl
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, Protocol
@@ -83,14 +84,20 @@ class Missing:
 class Scorer(Protocol):
     """One metric family: loaded once, then asked about one clip at a time.
 
-    `needs` is what a clip must carry; `max_s` the longest clip it judges; `accepts_damaged` says that it wants to
-    see broken clips too (integrity checks); `cost_cpu_s` is the rough CPU time for one 5 s clip.
+    `needs` is what a clip must carry; `languages` those it understands (None: it hears no words); `rate` what it
+    listens at in Hz (it is deaf above half of that); `max_s` the longest clip it judges; `accepts_damaged` says
+    that it wants to see broken clips too (integrity checks); `cost_cpu_s` is the rough CPU time for one 5 s clip.
+    `packages` are the import names it cannot do without; `weights` the sha256 of every file it loads weights from,
+    verified in `load`.
     """
 
     name: str
     metrics: tuple[Metric, ...]
     needs: frozenset[Need]
     languages: tuple[str, ...] | None
+    rate: int
+    packages: tuple[str, ...]
+    weights: Mapping[str, str]
     max_s: float
     accepts_damaged: bool
     cost_cpu_s: float
@@ -109,14 +116,26 @@ class Scorer(Protocol):
 _REGISTRY: dict[str, str] = {
     "validity": "labkit.quality.validity:ValidityScorer",
     "log_mel": "labkit.quality.log_mel:LogMelScorer",
-    "dnsmos": "labkit.quality.dnsmos:DnsmosScorer",
+    "ge2e": "labkit.quality.speaker_similarity:Ge2eScorer",
+    "campp": "labkit.quality.speaker_similarity:CamppScorer",
     "wer": "labkit.quality.wer:WerScorer",
+    "distillmos": "labkit.quality.distillmos:DistillMosScorer",
+    "dnsmos": "labkit.quality.dnsmos:DnsmosScorer",
+}
+
+# a panel is a set of families with a name: `default` is what every run is judged by, so it stays cheap
+DEFAULT_PANEL = "default"
+PANELS: dict[str, tuple[str, ...]] = {
+    DEFAULT_PANEL: ("validity", "log_mel", "wer", "dnsmos"),
+    "full": tuple(_REGISTRY),
 }
 
 
-def scorer_names() -> tuple[str, ...]:
-    """All registered families, cheapest first."""
-    return tuple(_REGISTRY)
+def scorer_names(panel: str = "full") -> tuple[str, ...]:
+    """The families of a panel, cheapest first; `UserError` names the panels."""
+    if panel not in PANELS:
+        raise UserError(f"quality panel {panel!r} is unknown; known panels: {', '.join(PANELS)}.")
+    return tuple(name for name in _REGISTRY if name in PANELS[panel])
 
 
 @cache
@@ -130,25 +149,26 @@ def scorer_class(name: str) -> type[Scorer]:
 
 
 @cache
-def all_metrics() -> dict[str, Metric]:
-    """Every metric by name. Imports the families' modules (NumPy only), no weights."""
-    return {metric.name: metric for name in _REGISTRY for metric in scorer_class(name).metrics}
+def all_metrics(panel: str = "full") -> dict[str, Metric]:
+    """Every metric of a panel by name. Imports the families' modules (NumPy only), no weights."""
+    return {metric.name: metric for name in scorer_names(panel) for metric in scorer_class(name).metrics}
 
 
-def scorers_for(wanted: tuple[str, ...] | list[str] | None) -> list[Scorer]:
-    """New scorers for the given metric or family names, in registry order; None takes all.
+def selected_metrics(wanted: Sequence[str] | None) -> dict[str, tuple[Metric, ...]]:
+    """The families and their metrics that names of metrics, families or panels ask for, in registry order.
 
-    Raises `UserError` for a name that is neither a metric nor a family.
+    None asks for the default panel. Raises `UserError` for a name that is none of the three.
     """
-    if wanted is not None:
-        unknown = [name for name in wanted if name not in _REGISTRY and name not in all_metrics()]
-        if unknown:
-            known = ", ".join([*_REGISTRY, *all_metrics()])
-            raise UserError(f"quality metric {unknown[0]!r} is unknown; known scorers and metrics: {known}.")
-    return [
-        scorer_class(name)()
+    asked = set([DEFAULT_PANEL] if wanted is None else wanted)
+    unknown = asked - set(PANELS) - set(_REGISTRY) - set(all_metrics())
+    if unknown:
+        known = ", ".join(dict.fromkeys([*PANELS, *_REGISTRY, *all_metrics()]))
+        raise UserError(
+            f"quality metric {min(unknown)!r} is unknown; known panels, scorers and metrics: {known}."
+        )
+    whole = asked.union(*(PANELS[name] for name in asked & set(PANELS)))
+    chosen = {
+        name: tuple(m for m in scorer_class(name).metrics if name in whole or m.name in whole)
         for name in _REGISTRY
-        if wanted is None
-        or name in wanted
-        or any(metric.name in wanted for metric in scorer_class(name).metrics)
-    ]
+    }
+    return {name: metrics for name, metrics in chosen.items() if metrics}

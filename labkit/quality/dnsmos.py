@@ -10,7 +10,7 @@ Reddy et al., DNSMOS P.835, ICASSP 2022; the polynomial maps network output to t
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from labkit.quality.audio import mel_filters, spectrum, to_16k
 from labkit.quality.base import Clip, Metric, Missing, Need, Ready, Score
 from labkit.quality.files import package_folder, package_version, verify
+from labkit.quality.networks import missing_package, onnx_session, onnxruntime_version, short_hashes
 
 RATE = 16_000
 WINDOW = int(9.01 * RATE)  # samples a network sees
 OVERALL_MAP = (-0.06766283, 1.11546468, 0.04602535)  # highest power first
-FILES = {
-    "p835": ("sig_bak_ovr.onnx", "269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd"),
-    "p808": ("model_v8.onnx", "9246480c58567bc6affd4200938e77eef49468c8bc7ed3776d109c07456f6e91"),
+P835, P808 = "dnsmos_models/sig_bak_ovr.onnx", "dnsmos_models/model_v8.onnx"
+WEIGHTS = {
+    P835: "269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd",
+    P808: "9246480c58567bc6affd4200938e77eef49468c8bc7ed3776d109c07456f6e91",
 }
 REMEDY = "Install it with `pip install --no-deps speechmos==0.0.1.1`."
 
@@ -40,9 +42,9 @@ class DnsmosModel:
     """The two networks, one thread each. Raises `ScorerFileError` when a file is not the published one."""
 
     def __init__(self, folder: Path) -> None:
-        self._p835, self._p808 = (
-            _session(folder / "dnsmos_models" / name, digest) for name, digest in FILES.values()
-        )
+        for name, digest in WEIGHTS.items():
+            verify(digest, folder / name)
+        self._p835, self._p808 = onnx_session(folder / P835), onnx_session(folder / P808)
 
     def __call__(self, audio: NDArray[np.float32]) -> Dnsmos:
         """Score audio [N] at 16 kHz within [-1, 1], as published: the mean over all whole windows."""
@@ -67,15 +69,6 @@ def p808_features(audio: NDArray[np.float32]) -> NDArray[np.float32]:
     return ((np.maximum(decibel, decibel.max() - 80.0) + 40.0) / 40.0).astype(np.float32)
 
 
-def _session(file: Path, digest: str) -> Any:
-    import onnxruntime
-
-    verify(digest, file)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-
-
 class DnsmosScorer:
     """DNSMOS behind the metric contract."""
 
@@ -88,18 +81,18 @@ class DnsmosScorer:
     )
     needs: frozenset[Need] = frozenset()
     languages: tuple[str, ...] | None = None
+    rate = RATE
+    packages = ("speechmos", "onnxruntime")
+    weights = WEIGHTS
     max_s = 120.0
     accepts_damaged = False
     cost_cpu_s = 0.7  # two windows of the repeated clip
 
     def availability(self) -> Ready | Missing:
-        if package_folder("speechmos") is None:
-            return Missing("DNSMOS needs the package speechmos, which is not installed.", REMEDY)
-        if package_folder("onnxruntime") is None:
-            return Missing("DNSMOS needs ONNX Runtime, which is not installed.", "Install labkit[cpu].")
-        weights = ", ".join(f"{name} {digest[:8]}" for name, digest in FILES.values())
-        runtime = next(filter(None, map(package_version, ("onnxruntime", "onnxruntime-gpu"))), "?")
-        return Ready(f"speechmos {package_version('speechmos')} ({weights}), onnxruntime {runtime}, -26 dBFS")
+        versions = f"speechmos {package_version('speechmos')} ({short_hashes(WEIGHTS)})"
+        return missing_package("DNSMOS", self.packages, REMEDY) or Ready(
+            f"{versions}, onnxruntime {onnxruntime_version()}, -26 dBFS"
+        )
 
     def load(self) -> None:
         folder = package_folder("speechmos")

@@ -6,6 +6,8 @@ difference in length is an outcome of its own, not a reason to cut.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +40,9 @@ class LogMelScorer:
     )
     needs: frozenset[Need] = frozenset({"reference"})
     languages: tuple[str, ...] | None = None
+    rate = SAMPLE_RATE
+    packages: tuple[str, ...] = ()
+    weights: ClassVar[dict[str, str]] = {}
     max_s = 120.0
     accepts_damaged = False
     cost_cpu_s = 0.03

@@ -10,7 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labkit.quality.audio import unfit
-from labkit.quality.base import Clip, Metric, Missing, Score, Scorer, scorer_names, scorers_for
+from labkit.quality.base import (
+    PANELS,
+    Clip,
+    Metric,
+    Missing,
+    Score,
+    Scorer,
+    scorer_class,
+    scorer_names,
+    selected_metrics,
+)
 
 
 def judge(
@@ -19,17 +29,16 @@ def judge(
     *,
     progress: Callable[[str], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Score all clips with all (or the named) metrics or families.
+    """Score all clips with the named metrics, families or panels; by default with the panel of every run.
 
     Returns one dict per clip and metric, in clip order: item, repetition, metric, value (None with its reason),
     unit, reason, scorer, scorer_version. A scorer that is not installed, an unfit clip, a missing need and a
     scorer that crashed are all nulls with their reason. Scorers are loaded one after the other and dropped, so
     the largest one sets the peak memory. Raises `UserError` for an unknown metric name.
     """
-    wanted = None if metrics is None else list(metrics)
     rows: list[list[dict[str, Any]]] = [[] for _ in clips]
-    for scorer in scorers_for(wanted):
-        names = [m for m in scorer.metrics if wanted is None or scorer.name in wanted or m.name in wanted]
+    for family, names in selected_metrics(metrics).items():
+        scorer = scorer_class(family)()
         if progress and clips:
             progress(f"judge: {scorer.name} on {len(clips)} clips")
         version, refusal = _prepare(scorer)
@@ -43,7 +52,7 @@ def catalogue() -> list[dict[str, Any]]:
     """What the panel can measure here, for people: one dict per metric, with availability and price."""
     listing = []
     for name in scorer_names():
-        (scorer,) = scorers_for([name])
+        scorer = scorer_class(name)()
         answer = scorer.availability()
         missing = answer if isinstance(answer, Missing) else None
         for metric in scorer.metrics:
@@ -51,7 +60,10 @@ def catalogue() -> list[dict[str, Any]]:
                 {
                     "metric": metric.name, "unit": metric.unit, "direction": metric.direction,
                     "description": metric.description, "scorer": name, "needs": sorted(scorer.needs),
-                    "cost_cpu_s": scorer.cost_cpu_s, "available": missing is None,
+                    "languages": scorer.languages, "rate": scorer.rate, "max_s": scorer.max_s,
+                    "cost_cpu_s": scorer.cost_cpu_s, "packages": scorer.packages, "weights": dict(scorer.weights),
+                    "panels": [panel for panel, families in PANELS.items() if name in families],
+                    "available": missing is None,
                     "version": "" if isinstance(answer, Missing) else answer.version,
                     "reason": missing.reason if missing else "", "remedy": missing.remedy if missing else "",
                 }

@@ -7,6 +7,7 @@ It knows what is broken, not what is beautiful: every clip goes through here fir
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,6 +179,9 @@ class ValidityScorer:
     metrics = METRICS
     needs: frozenset[Need] = frozenset()
     languages: tuple[str, ...] | None = None
+    rate = SAMPLE_RATE
+    packages: tuple[str, ...] = ()
+    weights: ClassVar[dict[str, str]] = {}
     max_s = float("inf")
     accepts_damaged = True
     cost_cpu_s = 0.01

@@ -39,6 +39,9 @@ class WerScorer:
     metrics = METRICS
     needs: frozenset[Need] = frozenset({"text"})
     languages: tuple[str, ...] | None = ("en",)
+    rate = whisper.RATE
+    packages = (*whisper.PACKAGES, "jiwer")
+    weights = whisper.WEIGHTS
     max_s = float(whisper.WINDOW_S)
     accepts_damaged = False
     cost_cpu_s = 0.2

@@ -80,6 +80,17 @@ _LISTED = (
         "higher",
         "DNSMOS P.835 overall estimate, 1 to 5; a proxy, not a listener",
     ),
+    Metric(
+        "distillmos",
+        "Distill-MOS",
+        "score",
+        "higher",
+        "Distill-MOS estimate, 1 to 5; a proxy, not a listener",
+    ),
+    Metric(
+        "campp_similarity", "CAM++", "cosine", "higher", "CAM++ speaker vector against the reference clip's"
+    ),
+    Metric("ge2e_similarity", "GE2E", "cosine", "higher", "GE2E speaker vector against the reference clip's"),
     Metric("wer", "WER", "share", "lower", "word error rate of an automatic transcript against the text"),
     Metric(
         "cer", "CER", "share", "lower", "character error rate of an automatic transcript against the text"
@@ -128,6 +139,8 @@ def format_unit(unit: str, value: float | None) -> str:
         return f"{value:.3f}"
     if unit == "x":
         return f"{value:.2f}x"
+    if unit == "cosine":
+        return f"{value:.3f}"
     if unit in ("dB", "score"):
         return f"{value:.2f}" + (" dB" if unit == "dB" else "")
     return _short(value) + (f" {unit}" if unit and not unit.startswith("/") else unit)

@@ -162,13 +162,13 @@ def ending(ended: Ended, task: str, limits: Limits, log: str) -> Event | None:
 
 def missing_scores(reason: str) -> list[ClipScore]:
     """A null for each metric of the panel, all for one reason."""
-    from labkit.quality.base import all_metrics
+    from labkit.quality.base import DEFAULT_PANEL, all_metrics
 
     return [
         ClipScore(
             item=EVERY_CLIP, repetition=0, metric=metric.name, value=None, unit=metric.unit, reason=reason
         )
-        for metric in all_metrics().values()
+        for metric in all_metrics(DEFAULT_PANEL).values()
     ]
 
 

@@ -6,20 +6,18 @@ What was spoken freely is judged as speech; distances to the reference are taken
 
 from __future__ import annotations
 
-from labkit.quality.base import SAMPLE_RATE, Clip, scorer_names
+from labkit.quality.base import DEFAULT_PANEL, SAMPLE_RATE, Clip, scorer_class, scorer_names
 from labkit.quality.panel import judge
 from labkit.run.clips import REPLAYED, SPOKEN, ReferenceSpeech, kept_clips, load_references
 from labkit.run.tasks import Job, Reporter, child_main
-
-TOKEN_FAMILIES = ("log_mel",)  # families that compare sample for sample with the reference
 
 
 def work(job: Job, reporter: Reporter, spawned_at: float) -> None:
     """Judge every family on the clips it is meant for."""
     references = load_references(job)
     on_same_tokens = SPOKEN if job.spec.scenario == "replay" else REPLAYED
-    for family in scorer_names():
-        kind = on_same_tokens if family in TOKEN_FAMILIES else SPOKEN
+    for family in scorer_names(DEFAULT_PANEL):
+        kind = on_same_tokens if "reference" in scorer_class(family).needs else SPOKEN
         reporter.stage("judge", family)
         clips = clips_of(job, kind, references, with_reference=kind == on_same_tokens)
         reporter.event("scores", rows=judge(clips, [family]))

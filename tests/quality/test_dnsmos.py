@@ -8,7 +8,7 @@ import pytest
 from labkit.errors import LabError
 from labkit.quality import Clip
 from labkit.quality.audio import to_16k
-from labkit.quality.dnsmos import FILES, DnsmosModel, DnsmosScorer
+from labkit.quality.dnsmos import WEIGHTS, DnsmosModel, DnsmosScorer
 from labkit.quality.files import package_folder
 
 pytestmark = pytest.mark.skipif(package_folder("speechmos") is None, reason="speechmos is not installed")
@@ -42,9 +42,8 @@ def test_a_gain_moves_nothing_and_noise_lowers_both(scorer: DnsmosScorer, speech
 
 
 def test_a_damaged_network_is_refused(tmp_path) -> None:
-    models = tmp_path / "dnsmos_models"
-    models.mkdir()
-    for name, _ in FILES.values():
-        (models / name).write_bytes(b"not the network")
+    (tmp_path / "dnsmos_models").mkdir()
+    for name in WEIGHTS:
+        (tmp_path / name).write_bytes(b"not the network")
     with pytest.raises(LabError, match="reinstall"):
         DnsmosModel(tmp_path)

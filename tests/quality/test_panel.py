@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from labkit.errors import UserError
-from labkit.quality import Clip, all_metrics, base, catalogue, judge, panel
+from labkit.quality import Clip, all_metrics, base, catalogue, dnsmos, judge, networks, panel, whisper
 from labkit.quality.base import Metric, Missing, Ready, Score
 
 RATE = 24_000
@@ -19,6 +21,9 @@ class FakeScorer:
     metrics = (Metric("fake", "points", "higher", "nothing"),)
     needs: frozenset = frozenset()
     languages = None
+    rate = RATE
+    packages = ()
+    weights: ClassVar[dict] = {}
     max_s = 30.0
     accepts_damaged = False
     cost_cpu_s = 0.0
@@ -41,7 +46,8 @@ class FakeScorer:
 @pytest.fixture
 def fake(monkeypatch) -> type[FakeScorer]:
     scorer = type("OneFake", (FakeScorer,), {})
-    monkeypatch.setattr(panel, "scorers_for", lambda wanted: [scorer()])
+    monkeypatch.setattr(panel, "selected_metrics", lambda wanted: {"fake": scorer.metrics})
+    monkeypatch.setattr(panel, "scorer_class", lambda name: scorer)
     return scorer
 
 
@@ -88,23 +94,52 @@ def test_a_non_finite_score_is_null(fake, value: float) -> None:
     assert row["value"] is None and row["reason"]
 
 
-@pytest.mark.parametrize(
-    ("audio", "outcome"),
-    [
-        (np.zeros(RATE), "silent"),
-        (np.ones(1), "too short"),
-        (np.full(RATE, np.nan), "non-finite"),
-        (np.ones((RATE, 2)) * 0.1, "not mono"),
-        (np.zeros(0), "empty"),
-        (np.ones(600 * RATE, np.float32) * 0.1, "too long"),
-    ],
-)
-def test_unfit_clips_are_named_outcomes_for_every_judging_metric(
-    fake, audio: np.ndarray, outcome: str
-) -> None:
-    (row,) = judge([clip(audio=audio)])
-    assert row["value"] is None
-    assert outcome in row["reason"]
+UNFIT = {
+    "silent": {"audio": np.zeros(RATE)},
+    "too short": {"audio": np.ones(1)},
+    "non-finite": {"audio": np.full(RATE, np.nan)},
+    "not mono": {"audio": np.ones((RATE, 2)) * 0.1},
+    "empty": {"audio": np.zeros(0)},
+    "too long": {"audio": np.ones(600 * RATE, np.float32) * 0.1},
+    "sample rate is 8000 Hz": {"audio": np.ones(8000) * 0.1, "sample_rate": 8000},
+}
+JUDGING = [name for name in base.scorer_names() if not base.scorer_class(name).accepts_damaged]
+
+
+@pytest.mark.parametrize("family", JUDGING)
+def test_unfit_clips_are_named_outcomes_and_never_reach_a_scorer(monkeypatch, family: str) -> None:
+    scorer = base.scorer_class(family)
+    monkeypatch.setattr(scorer, "availability", lambda self: Ready("1"))
+    monkeypatch.setattr(
+        scorer, "load", lambda self: None
+    )  # nothing that scores: a clip let through would crash
+    clips = [clip(reference_audio=np.ones(RATE), **fields) for fields in UNFIT.values()]
+    rows = judge(clips, [family])
+    each = len(scorer.metrics)
+    for outcome, index in zip(UNFIT, range(0, len(rows), each), strict=True):
+        for row in rows[index : index + each]:
+            assert row["value"] is None
+            assert outcome in row["reason"]
+
+
+@pytest.mark.parametrize("family", [name for name in JUDGING if base.scorer_class(name).weights])
+def test_damaged_weights_cost_that_scorer_only(monkeypatch, tmp_path, family: str) -> None:
+    scorer = base.scorer_class(family)
+    for name in scorer.weights:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"not the network")
+    if isinstance(scorer().availability(), Missing):
+        pytest.skip(f"the packages of {family} are not installed")
+    version = scorer().availability()
+    monkeypatch.setattr(scorer, "availability", lambda self: version)
+    for module in (networks, dnsmos, whisper):
+        monkeypatch.setattr(module, "package_folder", lambda name: tmp_path)
+    monkeypatch.setattr(whisper, "scorer_cache", lambda: tmp_path / "cache")
+    sound, *damaged = judge([clip(reference_audio=clip().audio)], [family, "peak"])
+    for row in damaged:
+        assert row["value"] is None
+        assert "could not be loaded: ScorerFileError" in row["reason"] and "reinstall" in row["reason"]
+    assert sound["value"] == pytest.approx(0.1, abs=1e-3)
 
 
 @pytest.mark.parametrize("field", ["text", "reference", "tokens"])
@@ -124,6 +159,15 @@ def test_names_select_metrics_and_families() -> None:
     assert {row["metric"] for row in judge([clip()], ["peak", "log_mel"])} == {"peak", "log_mel_db"}
     with pytest.raises(UserError, match=r"'mos' is unknown.*dnsmos_p808"):
         judge([], ["mos"])
+
+
+def test_panels_are_asked_for_by_name() -> None:
+    """The default panel is what every run is judged by; naming a panel twice judges once."""
+    assert set(base.selected_metrics(None)) == set(base.scorer_names("default")) < set(base.scorer_names())
+    assert base.selected_metrics(["full", "default", "peak"]) == base.selected_metrics(["full"])
+    assert set(base.all_metrics("default")) < set(all_metrics())
+    with pytest.raises(UserError, match=r"'big' is unknown.*default, full"):
+        base.scorer_names("big")
 
 
 def test_every_metric_says_what_it_is() -> None:
