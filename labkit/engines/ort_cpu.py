@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labkit.engines.base import Artifact, Availability, Available, Unavailable
+from labkit.engines.huge_pages import collapse, filled_regions
 from labkit.engines.ort_stages import OrtGpt, OrtNetwork, OrtPortableGpt
 from labkit.errors import ArtifactError, UnavailableError
 from labkit.spec import Option, StageName
@@ -42,6 +43,7 @@ class OrtCpuEngine:
         "memory_pattern": (True, False),
         "prepacking": (True, False),
         "spinning": (True, False),
+        "huge_pages": (True, False),  # what loading made is put into pages of 2 MB, where Linux can
     }
 
     def availability(self, device: str) -> Availability:
@@ -70,12 +72,18 @@ class OrtCpuEngine:
             )
         options = {name: values[0] for name, values in self.run_options.items()}
         options |= {name: value for name, value in artifact.choice.options.items() if name in options}
+        held = filled_regions()
         session = open_session(artifact.folder / model, threads, options)
+        in_huge_pages = collapse(held) if options["huge_pages"] else 0
         weights = sum((artifact.folder / name).stat().st_size for name in artifact.files)
         if stage == "gpt":
             portable = artifact.details.get("graph") == "portable"
-            return (OrtPortableGpt if portable else OrtGpt)(session, artifact, weights)
-        return OrtNetwork(session, weights, artifact.details.get("hop"))
+            gpt = (OrtPortableGpt if portable else OrtGpt)(session, artifact, weights)
+            gpt.huge_page_bytes = in_huge_pages
+            return gpt
+        network = OrtNetwork(session, weights, artifact.details.get("hop"))
+        network.huge_page_bytes = in_huge_pages
+        return network
 
 
 def open_session(model: Path, threads: int, options: Mapping[str, Option]) -> ort.InferenceSession:

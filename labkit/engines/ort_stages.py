@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class OrtStage:
-    """What the three stages share."""
+    """What the three stages share. `huge_page_bytes`: of what the session holds, as much lies in huge pages."""
+
+    huge_page_bytes = 0
 
     def __init__(self, session: ort.InferenceSession, file_bytes: int) -> None:
         self.session = session
@@ -35,7 +37,8 @@ class OrtStage:
 
     def memory(self) -> dict[str, int]:
         """`weights_bytes` is what the stage's files hold; the session's copy of it has about the same size."""
-        return {"weights_bytes": self.file_bytes}
+        sizes = {"weights_bytes": self.file_bytes}
+        return {**sizes, "huge_page_bytes": self.huge_page_bytes} if self.huge_page_bytes else sizes
 
     def placement(self) -> dict[str, int]:
         """Nodes of the optimized graph per provider, as ONNX Runtime assigned them."""
@@ -156,6 +159,7 @@ class OrtGpt(OrtStage):
         row = self.codebooks * self.hidden * self._codes.itemsize
         position = 2 * self.layers * self.heads * self.head_dim * 4
         sizes = {
+            **super().memory(),
             "weights_bytes": self.file_bytes + self._text.nbytes + self._codes.nbytes,
             "step_weights_bytes": self._weights_of_a_step + row,
             "kv_row_position_bytes": position,
