@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from labkit.engines.torch_stages import TorchGpt, TorchNetwork
     from labkit.model.gpt import Gpt
+    from labkit.model.vocoder import Vocoder
     from labkit.spec import Option, StageName
 
 _UNVERIFIED = "torch on cuda is not yet verified on a GPU"
@@ -42,6 +43,7 @@ class TorchEngine:
     name = "torch"
     run_options: Mapping[str, tuple[Option, ...]] = {
         "cuda_graph": (False, True),
+        "istft": ("product", "numpy"),  # the vocoder's last part: a matrix product, or NumPy's fast transform
         "round_bits": (0, 8, 7, 6, 5, 4, 3, 2),  # 0 rounds nothing
         "round_blocks": ("all", *map(str, range(_MOST_BLOCKS))),
     }
@@ -84,16 +86,21 @@ class TorchEngine:
                 f"option 'cuda_graph' is for stage 'gpt' on a CUDA device, not for stage {stage!r} on {device}; "
                 "leave it out there."
             )
+        on_host = artifact.choice.options.get("istft") == "numpy"
+        if on_host and stage != "vocoder":
+            raise SpecError(
+                f"option 'istft' is for stage 'vocoder', not for stage {stage!r}; leave it out there."
+            )
         network = self.load_module(stage, artifact, device=device, threads=threads, audio_path=audio_path)
         if recorded:
             from labkit.engines.graph_stages import GraphGpt
 
             return GraphGpt(cast("Gpt", network), speaker_token=artifact.details["speaker_token"])
-        from labkit.engines.torch_stages import TorchGpt, TorchNetwork
+        from labkit.engines.torch_stages import TorchGpt, TorchNetwork, TorchSpectrum
 
         if stage == "gpt":
             return TorchGpt(cast("Gpt", network), speaker_token=artifact.details["speaker_token"])
-        return TorchNetwork(network)
+        return TorchSpectrum(cast("Vocoder", network)) if on_host else TorchNetwork(network)
 
     def load_module(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str

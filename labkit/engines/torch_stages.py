@@ -12,11 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from labkit.engines.base import BoolArray, FloatArray, IntArray, StepOutput
+from labkit.model.istft_numpy import inverse_stft
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from labkit.model.gpt import Gpt, KvCache
+    from labkit.model.vocoder import Vocoder
 
 
 _FEW_ROWS = 2
@@ -126,6 +128,22 @@ class TorchNetwork(TorchStage):
     def __call__(self, features: NDArray[Any]) -> FloatArray:
         with torch.inference_mode():
             return host(self.network(tensor_of(features).to(self.device)))
+
+
+class TorchSpectrum(TorchNetwork):
+    """`VocoderStage` whose network stops at the spectrum; the inverse transform is NumPy's, in float32."""
+
+    network: Vocoder
+
+    def __init__(self, network: Vocoder) -> None:
+        super().__init__(network)
+        self._hop = network.istft.hop
+        del network.istft
+
+    def __call__(self, features: NDArray[Any]) -> FloatArray:
+        with torch.inference_mode():
+            real, imag = self.network.spectrum(tensor_of(features).to(self.device))
+            return inverse_stft(host(real), host(imag), self._hop)
 
 
 @contextmanager

@@ -18,11 +18,16 @@ SPEAKER_TOKEN = 7
 
 
 def load(
-    voice: Voice, stage: StageName, precision: str = "fp32", audio_path: str = "hidden", device: str = "cpu"
+    voice: Voice,
+    stage: StageName,
+    precision: str = "fp32",
+    audio_path: str = "hidden",
+    device: str = "cpu",
+    **options,
 ):
     artifact = Artifact(
-        stage=stage, choice=StageChoice(precision=precision), folder=voice.folder, files=(), size_bytes=0,
-        build_s=0.0, cached=False, content_hash="", voice_folder=voice.folder,
+        stage=stage, choice=StageChoice(precision=precision, options=options), folder=voice.folder, files=(),
+        size_bytes=0, build_s=0.0, cached=False, content_hash="", voice_folder=voice.folder,
         details={"speaker_token": SPEAKER_TOKEN},
     )  # fmt: skip
     return TorchEngine().load(stage, artifact, device=device, threads=1, audio_path=audio_path)
@@ -188,3 +193,17 @@ def test_a_stage_can_be_damaged_on_purpose(tiny_voice: Voice) -> None:
         stage.reset(1, 4)
         said.append(stage.prefill(*prompts((3,), 150, SPEAKER_TOKEN), None).logits)
     assert np.abs(said[0] - said[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_numpy_inverts_the_spectrum_as_the_product_does(tiny_voice: Voice, precision: str) -> None:
+    mel = np.random.default_rng(0).standard_normal((2, tiny_voice.config.audio.n_mels, 23)).astype(np.float32)
+    product, numpy = (load(tiny_voice, "vocoder", precision, istft=how) for how in ("product", "numpy"))
+    expected, found = product(mel), numpy(mel)
+    assert found.dtype == np.float32 and found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+
+
+def test_only_a_vocoder_has_a_spectrum_to_invert(tiny_voice: Voice) -> None:
+    with pytest.raises(SpecError, match="'istft' is for stage 'vocoder'"):
+        load(tiny_voice, "gpt", istft="numpy")
