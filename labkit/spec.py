@@ -44,7 +44,9 @@ Option = bool | int | float | str
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class _Frozen(BaseModel):
+class FrozenSpec(BaseModel):
+    """Base of all descriptions: immutable, strict, hashable by content."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def content_hash(self) -> str:
@@ -53,7 +55,7 @@ class _Frozen(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-class StageChoice(_Frozen):
+class StageChoice(FrozenSpec):
     """Which engine runs a stage, at which precision, with which options of that engine or quantizer."""
 
     engine: str = "torch"
@@ -61,7 +63,7 @@ class StageChoice(_Frozen):
     options: dict[str, Option] = Field(default_factory=dict)
 
 
-class Recipe(_Frozen):
+class Recipe(FrozenSpec):
     """A named choice of engine and precision per stage, or a pipeline that brings its own stages."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -89,14 +91,14 @@ class Recipe(_Frozen):
         return {} if self.pipeline else {"gpt": self.gpt, "decoder": self.decoder, "vocoder": self.vocoder}
 
 
-class Limits(_Frozen):
+class Limits(FrozenSpec):
     """When a run is stopped from outside. `memory_gb` counts the run's process tree."""
 
     seconds: float = Field(600.0, gt=0)
     memory_gb: float | None = Field(None, gt=0)
 
 
-class RunSpec(_Frozen):
+class RunSpec(FrozenSpec):
     """One run, complete: two equal RunSpecs do the same work."""
 
     recipe: Recipe
@@ -121,7 +123,7 @@ class RunSpec(_Frozen):
         return self.model_copy(update={"limits": Limits(), "keep_audio": False}).content_hash()
 
 
-class SweepSpec(_Frozen):
+class SweepSpec(FrozenSpec):
     """A grid of runs: lists are axes."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -221,8 +223,13 @@ def check_device(device: str) -> None:
 
 def load_sweep(file: Path | str, **replace: Any) -> SweepSpec:
     """Read one sweep from a YAML file; `replace` overrides its keys."""
+    return load_model(SweepSpec, file, **replace)
+
+
+def load_model(model: type[Model], file: Path | str, **replace: Any) -> Model:
+    """Read one frozen description of any kind from a YAML file; `SpecError` names the place and the key."""
     text = _read(Path(file))
-    return _validate(SweepSpec, _mapping(text, str(file)) | replace, text, str(file))
+    return _validate(model, _mapping(text, str(file)) | replace, text, str(file))
 
 
 def parse_run(values: Mapping[str, Any], *, place: str) -> RunSpec:

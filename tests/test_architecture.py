@@ -23,9 +23,9 @@ FLOORS: list[set[str]] = [
     {"artifacts", "report", "upstream"},
     {"pipeline"},
     {"scenarios", "reference", "sensitivity"},
-    {"speak"},
+    {"speak", "search"},
     {"run"},
-    {"sweep", "bench", "doctor", "training"},
+    {"sweep", "bench", "doctor", "gate", "training"},
     {"cli"},
     {"__main__"},
 ]

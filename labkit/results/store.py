@@ -84,7 +84,7 @@ class Store:
         """Prove before any work that a result can be kept; `StoreError` says why not and what to do."""
         probe = self.runs_folder / f".probe-{os.getpid()}-{secrets.token_hex(3)}"
         try:
-            _write_atomic(probe, b"0" * 4096)
+            write_atomic(probe, b"0" * 4096)
             probe.unlink()
             free = shutil.disk_usage(self.runs_folder).free
         except OSError as error:
@@ -115,8 +115,8 @@ class Store:
             ) from error
         try:
             for name, samples in (audio or {}).items():
-                _write_audio(self.audio_file(document.run_id, name), samples)
-            _write_atomic(target, text.encode())
+                write_audio(self.audio_file(document.run_id, name), samples)
+            write_atomic(target, text.encode())
         except OSError as error:
             shutil.rmtree(self.runs_folder / document.run_id, ignore_errors=True)  # clips without a document
             raise self._error("written", error) from error
@@ -163,7 +163,7 @@ class Store:
     def write_sweep(self, spec: SweepSpec) -> None:
         """Remember what the sweep of that name asked for last."""
         try:
-            _write_atomic(self.sweeps_folder / f"{spec.name}.json", spec.model_dump_json(indent=1).encode())
+            write_atomic(self.sweeps_folder / f"{spec.name}.json", spec.model_dump_json(indent=1).encode())
         except OSError as error:
             raise self._error("written", error) from error
 
@@ -239,7 +239,7 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON; a number is finite or it is null with a reason")
 
 
-def _write_atomic(target: Path, content: bytes) -> None:
+def write_atomic(target: Path, content: bytes) -> None:
     """Readers see all of the content or nothing, also after a power cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(3)}.tmp")
@@ -260,7 +260,7 @@ def _write_atomic(target: Path, content: bytes) -> None:
             os.close(folder)
 
 
-def _write_audio(target: Path, samples: NDArray[np.float32]) -> None:
+def write_audio(target: Path, samples: NDArray[np.float32]) -> None:
     import io
 
     import numpy as np
@@ -270,4 +270,4 @@ def _write_audio(target: Path, samples: NDArray[np.float32]) -> None:
         raise StoreError(f"audio {target.name}: finite mono samples are needed, got shape {samples.shape}.")
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, SAMPLE_RATE, format="FLAC", subtype="PCM_16")
-    _write_atomic(target, buffer.getvalue())
+    write_atomic(target, buffer.getvalue())

@@ -235,14 +235,14 @@ def test_a_sweep_remembers_what_was_asked(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_leaves_no_clips_without_their_document(tmp_path: Path, monkeypatch) -> None:
-    write, store, run = store_module._write_atomic, Store(tmp_path), document()
+    write, store, run = store_module.write_atomic, Store(tmp_path), document()
 
     def full(target: Path, content: bytes) -> None:
         if target.suffix == ".json":
             raise OSError(errno.ENOSPC, "No space left on device")
         write(target, content)
 
-    monkeypatch.setattr(store_module, "_write_atomic", full)
+    monkeypatch.setattr(store_module, "write_atomic", full)
     with pytest.raises(StoreError, match="free some disk space"):
         store.write(run, audio={"a.flac": clip()})
     assert list(store.runs_folder.iterdir()) == []
