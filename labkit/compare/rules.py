@@ -12,9 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labkit.compare.bounds import Sample, student_bounds
 from labkit.compare.margins import Side
-from labkit.compare.statistics import Array
+from labkit.compare.statistics import Array, t_interval
 
 ASV_FACTOR, ASV_P = 1.1, 0.002  # defaults of `asv compare` and `asv continuous`
 
@@ -56,12 +55,8 @@ def _asv_is_different(one: Array, other: Array) -> bool:
         return bool(mannwhitneyu(one, other).pvalue < ASV_P)
     if min(one.size, other.size) < 2:
         return False
-    sides = [
-        Sample(np.array([x.mean()]), np.array([x.std(ddof=1)]), np.array([float(x.size)]))
-        for x in (one, other)
-    ]
-    (low, high), (other_low, other_high) = (student_bounds(side, 0.995) for side in sides)
-    return bool(high[0] < other_low[0] or other_high[0] < low[0])
+    (low, high), (other_low, other_high) = (t_interval(x, 0.99) for x in (one, other))
+    return high < other_low or other_high < low
 
 
 def _both(base: ArrayLike, head: ArrayLike) -> tuple[Array, Array]:
