@@ -77,7 +77,7 @@ def _reach(centred: np.ndarray, rater: np.ndarray, item: np.ndarray, free: int, 
     variance = max(parts[0] + parts[1] - parts[2], parts[0], parts[1])
     if variance == 0:
         return 0.0
-    # never more than the smaller table side allows for certain, never less than one
+    # a part that came out at zero by luck must not lend its freedom to the others
     weights = sum(part**2 / degree for part, degree in zip(parts, degrees, strict=True))
     freedom = min(max(variance**2 / weights, 1.0), float(max(degrees[:2])))
     return float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(variance)
