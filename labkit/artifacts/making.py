@@ -19,6 +19,7 @@ from labkit.artifacts.files import ArtifactFolder
 from labkit.artifacts.parity import Figure, Kind, check_gpt, check_network, gpt_cases
 from labkit.artifacts.plans import Plan, plan_stage, voice_files
 from labkit.engines.base import Artifact, get_engine
+from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.spec import StageChoice
 
 if TYPE_CHECKING:
@@ -143,9 +144,37 @@ def _quantize_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str
     return {**manifest["details"], **details}, seconds
 
 
+def _halve(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    """fp16 of an exported stage, but for what overflows on recorded inputs and what must not be rounded."""
+    from labkit.artifacts.recorded import gpt_inputs, half_set
+    from labkit.export.gpt_onnx import ROPE_TABLES
+    from labkit.export.graph import weight_bytes
+    from labkit.export.kept import kept_exact
+    from labkit.quantize.half import halve
+
+    source, manifest = _exact(job)
+    job.say("converting to fp16")
+    started = time.perf_counter()
+    stage, recorded = job.plan.stage, half_set(job.voice, job.audio_path)
+
+    def feeds() -> Iterator[Mapping[str, NDArray[Any]]]:
+        spoken = recorded.feeds(stage, job.progress)
+        return gpt_inputs(spoken, manifest["details"]) if stage == "gpt" else spoken
+
+    (model,) = (name for name in manifest["files"] if name.endswith(".onnx"))
+    details = halve(source, folder, model, feeds, kept_exact(stage, source / model), job.say)
+    _check_model(folder / model)
+    if stage == "gpt":
+        details["step_weights_bytes"] = weight_bytes(folder / model, except_for=ROPE_TABLES)
+    seconds = {"export": manifest["seconds"]["export"], "convert": time.perf_counter() - started}
+    return {**manifest["details"], **details}, seconds
+
+
 def _exact(job: _Job) -> tuple[Path, dict[str, Any]]:
     """The folder and the manifest of the same stage in fp32, made when it is not there."""
-    exact = StageChoice(engine=job.plan.choice.engine, precision="fp32")
+    of_export = {**GPT_OPTIONS, **VOCODER_OPTIONS}
+    options = {name: value for name, value in job.plan.make_options.items() if name in of_export}
+    exact = StageChoice(engine=job.plan.choice.engine, precision="fp32", options=options)
     base = plan_stage(job.plan.stage, exact, job.voice, job.audio_path)
     manifest = make(base, job.voice, job.audio_path, job.store, job.progress)
     return job.store.path(base.content_hash), manifest
@@ -171,6 +200,8 @@ def _calibration_inputs(job: _Job, details: Mapping[str, Any]) -> Iterator[dict[
 _MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]]]] = {
     "export-gpt": _export_gpt,
     "export-network": _export_network,
+    "halve-gpt": _halve,
+    "halve-network": _halve,
     "quantize-gpt-dynamic": _quantize_gpt,
     "quantize-network-dynamic": _quantize_network,
     "quantize-gpt-static": _quantize_gpt,
@@ -193,7 +224,7 @@ def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figur
         made, choice=StageChoice(), folder=voice.folder, files=voice_files(plan.stage, path),
         details={"speaker_token": plan.speaker_token},
     )  # fmt: skip
-    kinds: dict[str, Kind] = {"fp32": "exact", "int4-weight": "coarse"}
+    kinds: dict[str, Kind] = {"fp32": "exact", "fp16": "half", "int4-weight": "coarse"}
     kind = kinds.get(plan.choice.precision, "quantized")
     reference, candidate = (
         get_engine(each.choice.engine).load(plan.stage, each, device="cpu", threads=1, audio_path=path)

@@ -18,12 +18,12 @@ from labkit.errors import ParityError
 Array = NDArray[Any]
 EXACT_TOLERANCE = {"logits": 1e-4, "hidden": 1e-4, "mel": 1e-4, "audio": 1e-5}
 """Largest absolute difference of an fp32 export."""
-LEAST_COSINE = {"quantized": 0.9, "coarse": 0.7}
-"""Least cosine similarity of a stage in 8 bits and in 4: below it something is broken, not merely rounded.
+LEAST_COSINE = {"half": 0.999, "quantized": 0.9, "coarse": 0.7}
+"""Least cosine similarity of a stage at 16, 8 and 4 bits: below it something is broken, not merely rounded.
 
 4 bits bring the logits of random weights at full size to 0.90 after a long prompt.
 """
-Kind = Literal["exact", "quantized", "coarse"]
+Kind = Literal["exact", "half", "quantized", "coarse"]
 _LARGEST = 1024
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from labkit.artifacts.files import content_hash
+from labkit.artifacts.recorded import half_set
 from labkit.engines.base import get_engine
 from labkit.errors import SpecError
 from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
@@ -57,6 +58,9 @@ _MAKERS: dict[tuple[str, StageName, str], Maker] = {
     ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
     ("ort-cpu", "decoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
     ("ort-cpu", "vocoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
+    ("ort-cpu", "gpt", "fp16"): _HALVE_GPT,
+    ("ort-cpu", "decoder", "fp16"): _HALVE_DECODER,
+    ("ort-cpu", "vocoder", "fp16"): _HALVE_VOCODER,
     ("ort-cpu", "gpt", "int8-static"): _QUANTIZE_GPT_STATIC,
     ("ort-cpu", "gpt", "int8-weight"): _QUANTIZE_GPT_INT8,
     ("ort-cpu", "gpt", "int4-weight"): _QUANTIZE_GPT_INT4,

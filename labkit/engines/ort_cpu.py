@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 PROVIDER = "CPUExecutionProvider"
 _PRECISIONS: dict[StageName, tuple[str, ...]] = {
-    "gpt": ("fp32", "int8-dynamic", "int8-static", "int8-weight", "int4-weight"),
-    "decoder": ("fp32", "int8-dynamic"),
-    "vocoder": ("fp32", "int8-dynamic"),
+    "gpt": ("fp32", "fp16", "int8-dynamic", "int8-static", "int8-weight", "int4-weight"),
+    "decoder": ("fp32", "fp16", "int8-dynamic"),
+    "vocoder": ("fp32", "fp16", "int8-dynamic"),
 }
 _LEVELS = {
     "all": "ORT_ENABLE_ALL",

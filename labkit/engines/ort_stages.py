@@ -99,8 +99,9 @@ class OrtGpt(OrtStage):
         self._codes = embeddings.code.reshape(-1, self._text.shape[1])  # [4 * 626, D]
         self.hidden = self._codes.shape[1]
         self._offsets = np.arange(self.codebooks, dtype=np.int64) * (len(self._codes) // self.codebooks)
+        self.cache_type = np.dtype(details.get("cache_type", "float32"))
         self._shape = (0, 0)
-        self._cache: list[NDArray[np.float32]] = []
+        self._cache: list[NDArray[Any]] = []
 
     def reset(self, batch: int, capacity: int) -> None:
         """Fresh memory costs nothing until it is written: pages of a zeroed array come on first use."""
@@ -114,7 +115,7 @@ class OrtGpt(OrtStage):
         self._shape = (batch, capacity)
         self._cache = []
         shape = (batch, self.heads, capacity, self.head_dim)
-        self._cache = [np.zeros(shape, np.float32) for _ in range(2 * self.layers)]
+        self._cache = [np.zeros(shape, self.cache_type) for _ in range(2 * self.layers)]
         self._step_input = np.zeros((batch, 1, self.hidden), np.float32)
         self._last_position = np.zeros(batch, np.int32)
         self._longest = np.zeros(1, np.int32)
@@ -157,7 +158,7 @@ class OrtGpt(OrtStage):
     def memory(self) -> dict[str, int]:
         """With `step_weights_bytes`, read by one decode step, and `kv_row_position_bytes`, one position of one row."""
         row = self.codebooks * self.hidden * self._codes.itemsize
-        position = 2 * self.layers * self.heads * self.head_dim * 4
+        position = 2 * self.layers * self.heads * self.head_dim * self.cache_type.itemsize
         sizes = {
             **super().memory(),
             "weights_bytes": self.file_bytes + self._text.nbytes + self._codes.nbytes,

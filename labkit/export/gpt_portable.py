@@ -22,10 +22,12 @@ from onnx import TensorProto
 from labkit.export.gpt_onnx import MODEL_FILE, ROPE_TABLES
 from labkit.export.graph import OPSET, GraphWriter
 from labkit.export.standard_nodes import as_numpy, linear, rms_norm
-from labkit.model.kv_cache import MASKED
 
 if TYPE_CHECKING:
     from labkit.model.gpt import Gpt, Layer
+
+_MASKED = -1e4
+"""Added to the score of a forbidden position: far below any other, and far above what half precision cannot hold."""
 
 
 def export_portable_gpt(gpt: Gpt, folder: Path) -> dict[str, Any]:
@@ -98,7 +100,7 @@ class _Builder:
         seen = node("And", [node("Unsqueeze", [real, self.axes(1)], ["real.rows"]), earlier], ["seen"])
         open_, closed = (
             self.constant(name, np.array(value, np.float32))
-            for name, value in (("open", 0), ("closed", MASKED))
+            for name, value in (("open", 0), ("closed", _MASKED))
         )
         bias = node("Where", [seen, open_, closed], ["bias.rows"])  # [B, S, P + S]
         node("Unsqueeze", [bias, self.axes(1)], ["bias"])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Array = NDArray[np.float32]
+_NORM_PARTS = ("square", "mean", "shifted", "root", "scaled")
 
 
 def linear(graph: GraphWriter, x: str, weight: Tensor | Array, out: str) -> str:
@@ -24,6 +25,7 @@ def linear(graph: GraphWriter, x: str, weight: Tensor | Array, out: str) -> str:
 
 def rms_norm(graph: GraphWriter, x: str, weight: Tensor, eps: float, prefix: str, out: str) -> str:
     """x / sqrt(mean(x ** 2) + eps) * weight; the nodes are named `prefix`.something. Opset 18 has no such operator."""
+    # `_NORM_PARTS` lists these names
     square = graph.node("Mul", [x, x], [f"{prefix}.square"])
     axes = graph.tensor(f"{prefix}.axes", np.array([-1]))
     mean = graph.node("ReduceMean", [square, axes], [f"{prefix}.mean"], keepdims=1)
@@ -31,6 +33,11 @@ def rms_norm(graph: GraphWriter, x: str, weight: Tensor, eps: float, prefix: str
     root = graph.node("Sqrt", [graph.node("Add", [mean, epsilon], [f"{prefix}.shifted"])], [f"{prefix}.root"])
     scaled = graph.node("Div", [x, root], [f"{prefix}.scaled"])
     return graph.node("Mul", [scaled, graph.tensor(f"{prefix}.weight", as_numpy(weight))], [out])
+
+
+def is_part_of_a_norm(node: str) -> bool:
+    """Whether a node's name is one that `rms_norm` gives between its input and the last product."""
+    return node.split(".")[-2:-1] in [[part] for part in _NORM_PARTS]
 
 
 def as_numpy(tensor: Tensor) -> Array:

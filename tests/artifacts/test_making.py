@@ -135,3 +135,30 @@ def test_a_network_keeps_its_convolutions_and_the_vocoder_its_head(
     kept = {node.name for node in nodes if node.op_type == "MatMul"}
     assert (VOCODER_HEAD in kept) == (stage == "vocoder")
     assert min(figure["cosine"] for figure in manifest["details"]["parity"]) > 0.99
+
+
+@pytest.mark.filterwarnings("ignore::labkit.text.check.DomainWarning")
+@pytest.mark.parametrize(
+    ("stage", "options", "kept"),
+    [
+        ("gpt", {}, {"code heads", "mean of squares"}),
+        ("gpt", {"graph": "portable"}, {"code heads", "mean of squares"}),
+        ("decoder", {}, set()),
+        ("vocoder", {"inverse_stft": "numpy"}, {"vocoder head and after"}),
+    ],
+)
+def test_half_precision_halves_the_weights_and_names_what_it_leaves(
+    tiny_voice: Voice, tmp_path: Path, monkeypatch, stage: str, options: dict[str, Option], kept: set[str]
+) -> None:
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    manifest, lines = make(tiny_voice, tmp_path, "fp16", stage, **options)
+    exact, _ = make(tiny_voice, tmp_path, "fp32", stage, **options)
+    assert any("half precision" in line for line in lines)
+    assert set(manifest["details"]["kept_in_fp32"]) == kept
+    assert min(figure["cosine"] for figure in manifest["details"]["parity"]) > 0.999
+    sizes = [sum(file["size_bytes"] for file in made["files"].values()) for made in (manifest, exact)]
+    assert sizes[0] < 0.95 * sizes[1]
+    assert len(manifest["inputs"]["recordings"]) == 32
+    if stage == "gpt":
+        steps = [made["details"]["step_weights_bytes"] for made in (manifest, exact)]
+        assert steps[0] < 0.9 * steps[1]  # heads are most of a tiny voice

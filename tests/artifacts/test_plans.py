@@ -59,7 +59,7 @@ def test_another_tool_version_is_another_artifact(tiny_voice: Voice, monkeypatch
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (choice("fp16"), "cannot run it in fp16; it can in fp32, int8-dynamic"),
+        (choice("bf16"), "cannot run it in bf16; it can in fp32, fp16, int8-dynamic"),
         (choice(per_chanel=True), "option 'per_chanel' is unknown.*did you mean 'per_channel'"),
         (choice("fp32", per_channel=True), "option 'per_channel' is unknown"),
         (choice(arena=1), "option 'arena' cannot be 1; it may be True, False"),

@@ -61,7 +61,7 @@ def test_a_pipeline_recipe_needs_nothing(tiny_voice: Voice, tmp_path: Path) -> N
 
 
 def test_a_wrong_choice_is_refused_before_anything_is_made(tiny_voice: Voice, tmp_path: Path) -> None:
-    impossible = StageChoice(engine="ort-cpu", precision="fp16")
+    impossible = StageChoice(engine="ort-cpu", precision="bf16")
     recipe = Recipe(name="no", gpt=StageChoice(engine="ort-cpu"), decoder=impossible)
     with pytest.raises(SpecError, match="stage 'decoder'"):
         prepare(recipe, tiny_voice, cache=tmp_path)

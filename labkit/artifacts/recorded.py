@@ -1,0 +1,50 @@
+"""What a voice really says, as complete inputs of an exported graph: for whatever looks at a graph while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from labkit.calibration import CalibrationSet
+    from labkit.spec import AudioPath
+    from labkit.voices import Voice
+
+Feed = dict[str, NDArray[Any]]
+
+
+def half_set(voice: Voice, audio_path: str) -> CalibrationSet:
+    """The sentences on which half precision is tried."""
+    from labkit.calibration import calibration_set
+    from labkit.quantize.half import SENTENCES
+
+    path: AudioPath = "codes" if audio_path == "codes" else "hidden"
+    return calibration_set(voice, sentences=SENTENCES, minimum=SENTENCES, audio_path=path)
+
+
+def gpt_inputs(feeds: Iterable[Mapping[str, NDArray[Any]]], details: Mapping[str, Any]) -> Iterator[Feed]:
+    """Each sentence read at once into an empty cache; `details` describe the exported GPT."""
+    complete = _portable if details.get("graph") == "portable" else _fused
+    for feed in feeds:
+        yield {**feed, **complete(feed["embeddings"].shape[1], details)}
+
+
+def _fused(length: int, details: Mapping[str, Any]) -> Feed:
+    return {
+        "last_position": np.array([length - 1], np.int32),
+        "longest": np.array([length], np.int32),
+        "read_at": np.array([[length - 1]], np.int64),
+        **_cache(length, details),
+    }
+
+
+def _portable(_: int, details: Mapping[str, Any]) -> Feed:
+    return {"padding": np.zeros(1, np.int64), **_cache(0, details)}
+
+
+def _cache(positions: int, details: Mapping[str, Any]) -> Feed:
+    cache = np.zeros((1, details["heads"], positions, details["head_dim"]), np.float32)
+    return {f"past_{kind}_{i}": cache for kind in ("key", "value") for i in range(details["layers"])}
