@@ -49,6 +49,9 @@ _QUANTIZE_NETWORK_DYNAMIC = Maker("quantize-network-dynamic", version=1, options
 _QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=2, options=weight_only.INT8_OPTIONS)
 _QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=2, options=weight_only.INT4_OPTIONS)
 _QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=1, options=static.OPTIONS)
+_HALVE_GPT = Maker("halve-gpt", version=1, options=GPT_OPTIONS)
+_HALVE_DECODER = Maker("halve-network", version=1)
+_HALVE_VOCODER = Maker("halve-network", version=1, options=VOCODER_OPTIONS)
 
 # (engine, stage, precision) -> maker; engines that are not here read the voice's own files
 _MAKERS: dict[tuple[str, StageName, str], Maker] = {
@@ -114,6 +117,8 @@ def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: 
     }
     if stage == "decoder":
         inputs["audio_path"] = audio_path
+    if choice.precision == "fp16":
+        inputs["recordings"] = half_set(voice, audio_path).content_hash
     if choice.precision == "int8-static":
         from labkit.calibration import calibration_set
 
