@@ -116,9 +116,12 @@ class Scorer(Protocol):
 _REGISTRY: dict[str, str] = {
     "validity": "labkit.quality.validity:ValidityScorer",
     "log_mel": "labkit.quality.log_mel:LogMelScorer",
+    "f0": "labkit.quality.f0:F0Scorer",
     "ge2e": "labkit.quality.speaker_similarity:Ge2eScorer",
     "campp": "labkit.quality.speaker_similarity:CamppScorer",
+    "visqol": "labkit.quality.visqol:VisqolScorer",
     "wer": "labkit.quality.wer:WerScorer",
+    "plcmos": "labkit.quality.plcmos:PlcMosScorer",
     "distillmos": "labkit.quality.distillmos:DistillMosScorer",
     "dnsmos": "labkit.quality.dnsmos:DnsmosScorer",
 }

@@ -101,9 +101,13 @@ def _unmet(scorer: Scorer, clip: Clip) -> str:
         return f"not applicable: the clip has no {' and no '.join(lacking)}"
     if scorer.languages is not None and clip.language not in scorer.languages:
         return f"not applicable: {scorer.name} judges {', '.join(scorer.languages)}, not {clip.language!r}"
-    return (
-        "" if scorer.accepts_damaged else unfit(clip.audio, sample_rate=clip.sample_rate, max_s=scorer.max_s)
-    )
+    if scorer.accepts_damaged:
+        return ""
+    reason = unfit(clip.audio, sample_rate=clip.sample_rate, max_s=scorer.max_s)
+    if not reason and clip.reference_audio is not None and "reference" in scorer.needs:
+        reason = unfit(clip.reference_audio, sample_rate=clip.sample_rate, max_s=scorer.max_s)
+        return f"the reference clip is {reason}" if reason else ""
+    return reason
 
 
 def _finite(score: Score) -> Score:
