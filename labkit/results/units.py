@@ -80,6 +80,18 @@ _LISTED = (
         "higher",
         "DNSMOS P.835 overall estimate, 1 to 5; a proxy, not a listener",
     ),
+    Metric("plcmos", "PLCMOS", "score", "higher", "PLCMOS estimate, 1 to 5; a proxy, not a listener"),
+    Metric(
+        "visqol", "ViSQOL", "score", "higher", "ViSQOL similarity to the reference on the same tokens, 1 to 5"
+    ),
+    Metric(
+        "f0_correlation",
+        "melody",
+        "correlation",
+        "higher",
+        "log pitch against the reference on the same tokens",
+    ),
+    Metric("f0_median_hz", "median pitch", "Hz", "none", "median pitch of the voiced frames"),
     Metric(
         "distillmos",
         "Distill-MOS",
@@ -139,7 +151,7 @@ def format_unit(unit: str, value: float | None) -> str:
         return f"{value:.3f}"
     if unit == "x":
         return f"{value:.2f}x"
-    if unit == "cosine":
+    if unit in ("cosine", "correlation"):
         return f"{value:.3f}"
     if unit in ("dB", "score"):
         return f"{value:.2f}" + (" dB" if unit == "dB" else "")
