@@ -9,6 +9,7 @@ import pytest
 
 from labkit.compare.margins import load_margins, parse_margins
 from labkit.errors import UserError
+from labkit.quality.base import all_metrics
 
 GOOD = "wer: {kind: paired, direction: lower, warn: 0.05, fail: 0.1, minimum: {tier2: 24, tier3: 30}}\n"
 
@@ -73,3 +74,10 @@ def test_an_unknown_family_and_an_unreadable_file_are_named(tmp_path: Path) -> N
         parse_margins(GOOD, place="x", family="tier9")
     with pytest.raises(UserError, match=r"none\.yaml cannot be read"):
         load_margins(tmp_path / "none.yaml")
+
+
+def test_margins_and_the_panel_agree_on_which_way_is_better() -> None:
+    panel = all_metrics()
+    judged = {margin.metric: margin.direction for margin in load_margins().values() if margin.metric in panel}
+    assert {"log_mel_db", "dnsmos_p808", "wer"} <= set(judged)
+    assert judged == {name: panel[name].direction for name in judged}
