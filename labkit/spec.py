@@ -189,8 +189,13 @@ def load_recipes(*files: Path) -> dict[str, Recipe]:
     """The lab's recipes and those of the given YAML files; a later file replaces an earlier name."""
     recipes = default_recipes()
     for file in files:
-        recipes |= parse_recipes(_read(file), place=str(file))
+        recipes |= read_recipes(file)
     return recipes
+
+
+def read_recipes(file: Path) -> dict[str, Recipe]:
+    """The recipes of one YAML file alone."""
+    return parse_recipes(_read(file), place=str(file))
 
 
 def parse_recipes(text: str, *, place: str) -> dict[str, Recipe]:

@@ -1,0 +1,115 @@
+"""From what was measured to verdicts: each recipe against its own scores in the baseline, tier by tier.
+
+A recipe that the baseline does not know is held to the reference recipe's scores there. It knows probes, baselines
+and margins; the statistics are `labkit.compare`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from labkit.compare.margins import Margin, load_margins
+from labkit.compare.speed import memory_verdict, speed_verdict
+from labkit.compare.verdicts import Verdict, judge_family
+from labkit.gate.baseline import Baseline, Costs, TierScores
+from labkit.gate.document import ProbeDocument
+from labkit.gate.measuring import Measured, scores_of
+from labkit.gate.spec import REFERENCE, Tier
+from labkit.report.gate_result import Line
+
+RUNS = Margin("runs", "count", "higher", 0, 0, 1)
+"""A recipe that does not run is a defect, and one that this machine cannot run is not comparable."""
+
+
+def compare_recipe(
+    recipe: str, measured: Measured, baseline: Baseline, tiers: Iterable[Tier], margins: Path | None
+) -> list[Line]:
+    """One line for each metric of each tier that was asked for, and one for each part that did not run."""
+    base_name = recipe if recipe in baseline.scores else REFERENCE
+    lines = []
+    for document in measured.probes(recipe):
+        if document.failure is not None:
+            lines.append(Line(recipe, base_name, "tier0", _not_run(document)))
+    head, incomparable = measured.scores(recipe), _incomparable(measured.probes(recipe), baseline)
+    for family in (f"tier{tier}" for tier in tiers):
+        base = baseline.scores[base_name].get(family, {})
+        for each in _judge(base, head.get(family, {}), load_margins(margins, family=family)):
+            if why := incomparable.get(each.margin.metric):
+                each = Verdict(each.margin, "not comparable", reasons=(why,))
+            lines.append(Line(recipe, base_name, family, each))
+    return lines
+
+
+def compare_arm(measured: Measured, baseline: Baseline, margins: Path | None) -> list[Line]:
+    """The A/A arm: the reference with other seeds against itself. Whatever it finds was not caused by a change."""
+    if measured.aa is None or "tier3" not in baseline.scores[REFERENCE]:
+        return []
+    head = scores_of([measured.aa]).get("tier3", {})
+    base = baseline.scores[REFERENCE]["tier3"]
+    found = _judge(base, head, load_margins(margins, family="tier3"))
+    return [
+        Line(f"{REFERENCE}, other seeds", REFERENCE, "tier3", replace(each, gates=False)) for each in found
+    ]
+
+
+def heed_arm(lines: Iterable[Line], arm: Iterable[Line]) -> list[Line]:
+    """Failures of tier 3 that the A/A arm has, too, are no findings: they become inconclusive."""
+    alarms = {line.verdict.metric for line in arm if line.verdict.outcome == "fail"}
+    heeded = []
+    for line in lines:
+        verdict = line.verdict
+        if line.family == "tier3" and verdict.outcome == "fail" and verdict.metric in alarms:
+            why = "the A/A arm fails this metric, too: other seeds alone change it that much"
+            verdict = replace(verdict, outcome="inconclusive", reasons=(*verdict.reasons, why))
+        heeded.append(replace(line, verdict=verdict))
+    return heeded
+
+
+def compare_costs(
+    recipe: str, base: Costs, head: Costs, margins: Path | None, *, quiet_machine: bool
+) -> list[Line]:
+    """CPU time (and wall time, which counts on a quiet machine alone), peak memory, decode steps."""
+    found: list[Verdict] = []
+    for name, rule in load_margins(margins, family="speed").items():
+        sides = (getattr(base, name), getattr(head, name))
+        found.append(speed_verdict(*sides, rule, quiet_machine=quiet_machine))
+    for name, rule in load_margins(margins, family="memory").items():
+        found.append(memory_verdict(getattr(base, name), getattr(head, name), rule))
+    steps = judge_family({"steps": base.steps}, {"steps": head.steps}, load_margins(margins, family="work"))
+    return [Line(recipe, recipe, "speed", each) for each in [*found, *steps.values()]]
+
+
+def _judge(base: TierScores, head: TierScores, margins: Mapping[str, Margin]) -> list[Verdict]:
+    """Verdicts of the metrics that were asked for."""
+    wanted = {name: rule for name, rule in margins.items() if rule.metric in head}
+    return list(judge_family(base, head, wanted).values()) if wanted else []
+
+
+def _incomparable(probes: Iterable[ProbeDocument], baseline: Baseline) -> dict[str, str]:
+    """Metrics without any score here, or scored by something else than in the baseline: metric -> why."""
+    missing: dict[str, str] = {}
+    scored, other = set(), {}
+    for score in (score for document in probes for score in document.scores):
+        if score.value is None:
+            missing.setdefault(score.metric, score.reason)
+            continue
+        scored.add(score.metric)
+        scorer, known = f"{score.scorer} {score.scorer_version}", baseline.about.scorers.get(score.metric)
+        if known is not None and scorer != known:
+            other[score.metric] = f"scored by {scorer} here and by {known} in the baseline"
+    return {metric: why for metric, why in missing.items() if metric not in scored} | other
+
+
+def _not_run(document: ProbeDocument) -> Verdict:
+    assert document.failure is not None
+    why = f"{document.status} in {document.failure.stage}: {document.failure.message}"
+    unavailable = document.status == "unavailable"
+    return Verdict(
+        RUNS,
+        "not comparable" if unavailable else "fail",
+        n=1,
+        change=None if unavailable else 1.0,
+        reasons=(why,),
+    )
