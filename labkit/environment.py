@@ -64,8 +64,6 @@ def machine_class(environment: dict[str, Any]) -> str:
 
 def describe_cpu() -> dict[str, Any]:
     """Model (with family and model number where the name is vague), cores, usable cores, instruction sets."""
-    import psutil
-
     info = _cpuinfo()
     name = info.get("model name") or platform.processor() or platform.machine() or "unknown CPU"
     number = (
@@ -82,10 +80,18 @@ def describe_cpu() -> dict[str, Any]:
             if flags
             else {"isa_reason": "the system does not list instruction sets (no /proc/cpuinfo flags)"}
         ),
-        "cores_physical": psutil.cpu_count(logical=False),
-        "cores_logical": psutil.cpu_count(),
+        **_core_counts(),
         "cores_usable": usable_cores(),
     }
+
+
+def _core_counts() -> dict[str, Any]:
+    try:
+        import psutil
+    except ImportError:
+        why = "the package psutil is not installed"
+        return {"cores_physical": None, "cores_physical_reason": why, "cores_logical": os.cpu_count()}
+    return {"cores_physical": psutil.cpu_count(logical=False), "cores_logical": psutil.cpu_count()}
 
 
 def usable_cores() -> int:
@@ -173,10 +179,12 @@ def _cpuinfo() -> dict[str, str]:
 
 
 def _total_memory() -> tuple[int | None, str]:
-    import psutil
-
     try:
+        import psutil
+
         return int(psutil.virtual_memory().total), ""
+    except ImportError:
+        return None, "the package psutil is not installed"
     except (OSError, RuntimeError) as error:
         return None, f"the system does not say: {error}"
 
