@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.artifacts.files import content_hash
 from labkit.artifacts.recorded import half_set
-from labkit.engines.base import get_engine
+from labkit.engines.base import ChecksOptions, get_engine
 from labkit.errors import SpecError
 from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.model import layout
@@ -170,6 +170,8 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
         # 1 == True, but an option that wants a truth value should not take a number
         elif not any(type(value) is type(allowed) and value == allowed for allowed in values):
             raise SpecError(f"option {name!r} cannot be {value!r}; it may be {', '.join(map(repr, values))}.")
+    if isinstance(engine, ChecksOptions):
+        engine.check_options(stage, choice.options)
     return maker
 
 

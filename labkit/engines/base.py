@@ -160,6 +160,14 @@ class Engine(Protocol):
         """Load one stage from its artifact; raises `UnavailableError` rather than falling back to another device."""
 
 
+@runtime_checkable
+class ChecksOptions(Protocol):
+    """An engine some of whose options make no sense together, or for some stage."""
+
+    def check_options(self, stage: StageName, options: Mapping[str, Option]) -> None:
+        """`options` are known and have known values; SpecError names those that contradict each other."""
+
+
 # name -> "module:attribute"; add a line here to add an engine
 _REGISTRY: dict[str, str] = {
     "torch": "labkit.engines.torch_engine:TorchEngine",

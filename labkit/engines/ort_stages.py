@@ -137,23 +137,21 @@ class OrtGpt(OrtStage):
                 embeddings[row, :length][tokens == self.speaker_token] = speaker[row]
         self._last_position[:] = lengths - 1
         self._read_at[:, 0] = lengths - 1
-        self._binding.bind_ortvalue_input("embeddings", _shared(embeddings))
-        output = self._run()
+        output = self._run(embeddings)
         self._read_at[:] = 0
-        self._binding.bind_ortvalue_input("embeddings", self._step_value)
         return output
 
     def step(self, codes: IntArray) -> StepOutput:
         self._require_cache(len(codes))
         self._codes[codes + self._offsets].sum(1, out=self._step_input[:, 0])
         self._last_position += 1
-        return self._run()
+        return self._run(self._step_input)
 
     def step_text(self, ids: IntArray) -> StepOutput:
         self._require_cache(len(ids))
         self._step_input[:, 0] = self._text[ids]
         self._last_position += 1
-        return self._run()
+        return self._run(self._step_input)
 
     def memory(self) -> dict[str, int]:
         """With `step_weights_bytes`, read by one decode step, and `kv_row_position_bytes`, one position of one row."""
@@ -169,8 +167,7 @@ class OrtGpt(OrtStage):
         return {**sizes, "kv_bytes": kv} if kv else sizes
 
     def close(self) -> None:
-        if self._cache:
-            del self._binding
+        self._unbind()
         self._cache, self._shape = [], (0, 0)
         super().close()
 
@@ -179,6 +176,11 @@ class OrtGpt(OrtStage):
             raise RuntimeError(
                 f"GptStage: {batch} rows given after reset for {self._shape[0]}; call reset first"
             )
+
+    def _unbind(self) -> None:
+        """The binding holds the session, and the buffers that the cache is."""
+        if self._cache:
+            del self._binding
 
     def _bind(self) -> None:
         self._binding = self.session.io_binding()
@@ -195,15 +197,50 @@ class OrtGpt(OrtStage):
                 self._binding.bind_ortvalue_input(f"past_{kind}_{i}", value)
                 self._binding.bind_ortvalue_output(f"present_{kind}_{i}", value)
 
-    def _run(self) -> StepOutput:
+    def _run(self, embeddings: FloatArray) -> StepOutput:
+        """One pass over `embeddings` [B, S, D]; of the buffers, all but those of the cache are reused as they are."""
         self._longest[0] = self._last_position.max() + 1
         if self._longest[0] > self._shape[1]:
             raise ValueError(
                 f"position {self._longest[0]} exceeds the capacity {self._shape[1]} given to reset"
             )
-        self.session.run_with_iobinding(self._binding)
+        self._pass(embeddings)
         logits = self._logits.reshape(len(self._logits), self.codebooks, -1)
         return StepOutput(logits.copy(), self._hidden.copy())
+
+    def _pass(self, embeddings: FloatArray) -> None:
+        if embeddings is self._step_input:
+            self.session.run_with_iobinding(self._binding)
+            return
+        self._binding.bind_ortvalue_input("embeddings", _shared(embeddings))
+        self.session.run_with_iobinding(self._binding)
+        self._binding.bind_ortvalue_input("embeddings", self._step_value)
+
+
+class OrtCopyingGpt(OrtGpt):
+    """`OrtGpt` without binding: every pass is given the cache and gives a new one back, as `session.run` does it.
+
+    It is there to be compared with: what binding saves.
+    """
+
+    def _bind(self) -> None:
+        kinds = [f"{kind}_{i}" for i in range(self.layers) for kind in ("key", "value")]
+        self._past, self._present = ([f"{time}_{kind}" for kind in kinds] for time in ("past", "present"))
+
+    def _unbind(self) -> None:
+        """Nothing is bound."""
+
+    def _pass(self, embeddings: FloatArray) -> None:
+        feeds = {
+            "embeddings": embeddings,
+            "last_position": self._last_position,
+            "longest": self._longest,
+            "read_at": self._read_at,
+            **dict(zip(self._past, self._cache, strict=True)),
+        }
+        self._hidden, self._logits, *self._cache = self.session.run(
+            ["hidden", "logits", *self._present], feeds
+        )
 
 
 def _shared(array: NDArray[Any]) -> ort.OrtValue:
