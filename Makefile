@@ -25,7 +25,12 @@ else
   INSTALL  := $(UV) pip install --quiet --python $(PY)
 endif
 
-.PHONY: help demo test test-all lint setup setup-dev bench parity clean
+# what `make gate` compares with, and how
+BASELINE  ?= results/baselines/nano-cpu
+GATE      ?= sweeps/gate.yaml
+GATE_ARGS ?=
+
+.PHONY: help demo test test-all lint gate gate-full setup setup-dev bench parity clean
 
 help:                ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## *' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +46,12 @@ test: setup-dev      ## set up, lint, run the default tests
 
 test-all: setup-dev  ## every test this machine can run, slow ones too
 	$(PY) -m pytest -m "slow or not slow"
+
+gate: setup          ## did the voice get worse? tiers 0 to 2 against the committed baseline (minutes)
+	$(PY) -m labkit gate --baseline $(BASELINE) --sweep $(GATE) --tiers 0-2 --no-speed $(GATE_ARGS)
+
+gate-full: setup     ## all tiers of the gate, and speed (tens of minutes)
+	$(PY) -m labkit gate --baseline $(BASELINE) --sweep $(GATE) $(GATE_ARGS)
 
 bench: setup         ## measure the lab against upstream on this machine
 	$(PY) -m labkit bench self
@@ -70,4 +81,4 @@ $(VENV)/.setup-dev-$(EXTRA): $(VENV)/.setup-$(EXTRA)
 	@touch $@
 
 clean:               ## forget runs, notebooks and caches (baselines stay)
-	rm -rf results/runs results/notebooks results/reports results/index.parquet .pytest_cache .mypy_cache .ruff_cache
+	rm -rf results/runs results/probes results/notebooks results/reports results/index.parquet .pytest_cache .mypy_cache .ruff_cache

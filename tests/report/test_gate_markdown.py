@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from markdown_it import MarkdownIt
+
+from labkit.report.gate_markdown import cells, gate_markdown
+from tests.report.gate_factory import gate_lines, gate_result
+
+
+def test_regressions_come_first_and_passes_are_folded_away() -> None:
+    text = gate_markdown(gate_result(damage=0.05))
+    assert text.startswith("## Voice gate `smoke`: 🔴 fail")
+    first = next(line for line in text.splitlines() if line.startswith("| hurt"))
+    assert "🔴 fail" in first
+    assert text.index("🔴 fail |") < text.index("⚪ inconclusive") < text.index("metrics pass</summary>")
+
+
+def test_a_gate_without_damage_says_so_in_a_sentence() -> None:
+    text = gate_markdown(gate_result())
+    assert "inconclusive" in text.splitlines()[0]  # five sentences of DNSMOS decide nothing
+    assert "5 paired items; 24 are the minimum" in text
+
+
+def test_it_renders_as_tables_whatever_stands_in_the_cells() -> None:
+    tokens = MarkdownIt("gfm-like", {"linkify": False, "html": True}).parse(
+        gate_markdown(gate_result(damage=0.05))
+    )
+    rows = [token for token in tokens if token.type == "tr_open"]
+    cells_of_rows = [token for token in tokens if token.type in ("td_open", "th_open")]
+    assert len(rows) > 8 and len(cells_of_rows) == 10 * len(rows)
+
+
+def test_changes_carry_sign_unit_and_limit() -> None:
+    rows = {(line.recipe, line.verdict.metric): cells(line) for line in gate_lines(damage=0.05)}
+    kl = rows["hurt", "kl"]
+    assert kl[5].startswith("+0.05") and kl[5].endswith(" nats") and kl[7] == "+0.01 nats"
+    assert rows["hurt", "top1"][5].startswith("−20") and rows["hurt", "top1"][7] == "−8.0 %"
+    assert rows["ort-fp32", "rss_peak_bytes"][5] == "+0.0 %"
+    assert rows["ort-fp32", "dnsmos_p808"][8] == "5 of 24"
