@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from labkit import __version__
-from labkit.cli import doing, looking, probing, reading
+from labkit.cli import doing, looking, probing, reading, searching
 from labkit.cli.words import console, notes, show_warning
 from labkit.errors import LabError
 from labkit.training.cli import app as train_app
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 voices_app = typer.Typer(help="List, inspect and make voices.", no_args_is_help=True)
 results_app = typer.Typer(help="Read the results store.", no_args_is_help=True)
+recipe_app = typer.Typer(help="Make recipes.", no_args_is_help=True)
 bench_app = typer.Typer(help="Benchmarks of the lab itself, measured side by side.", no_args_is_help=True)
 
 # every command of the lab, in the order of its help
@@ -36,6 +37,8 @@ app.command()(doing.sweep)
 app.command()(reading.report)
 app.command()(reading.compare)
 app.command()(looking.recipes)
+app.add_typer(recipe_app, name="recipe")
+recipe_app.command("search")(searching.recipe_search)
 app.command()(looking.doctor)
 app.command()(probing.sensitivity)
 app.add_typer(voices_app, name="voices")

@@ -14,7 +14,7 @@ from labkit.engines.ort_stages import OrtCopyingGpt, OrtGpt
 from labkit.errors import SpecError
 from labkit.export.gpt_onnx import export_gpt
 from labkit.model.checkpoint import load_gpt
-from labkit.spec import Option, Recipe, StageChoice
+from labkit.spec import Option, Recipe, StageChoice, default_recipes, load_recipes, load_sweep
 from labkit.voices import Voice
 from tests.engines.driving import codes, drive, largest_difference, prompts
 
@@ -125,3 +125,15 @@ def test_knobs_that_turn_nothing_are_refused_before_any_work(stage: str, options
     recipe = Recipe(name="mine", **{stage: StageChoice(engine="ort-cpu", options=options)})
     with pytest.raises(SpecError, match=rf"recipe 'mine', stage '{stage}': .*{words}"):
         check_recipe(recipe)
+
+
+def test_the_sweep_turns_every_knob_and_every_recipe_can_run() -> None:
+    sweeps = Path(__file__).parent.parent.parent / "sweeps"
+    spec = load_sweep(sweeps / "knobs.yaml")
+    recipes = load_recipes(sweeps / "knobs-recipes.yaml")
+    turned = set()
+    for run in spec.runs(recipes):
+        check_recipe(run.recipe)
+        turned |= set(run.recipe.gpt.options.items())
+    assert {(name, value) for name, value in TURNED} <= turned
+    assert set(recipes) - set(default_recipes()) == set(spec.recipe) - {spec.baseline}
