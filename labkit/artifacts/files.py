@@ -83,8 +83,7 @@ class ArtifactFolder:
 
     def publish(self, key: str, folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Write the manifest (with size and sha256 of each file) and put the folder in its place."""
-        files = {path.name: _describe(path) for path in sorted(folder.iterdir())}
-        complete = {**manifest, "content_hash": key, "files": files}
+        complete = {**manifest, "content_hash": key, "files": describe_files(folder)}
         (folder / MANIFEST).write_text(json.dumps(complete, indent=1) + "\n", encoding="utf-8")
         folder.chmod(0o755)
         final = self.path(key)
@@ -92,6 +91,11 @@ class ArtifactFolder:
             shutil.rmtree(final)
         os.replace(folder, final)
         return complete
+
+
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Size and sha256 of each file of a folder."""
+    return {path.name: _describe(path) for path in sorted(folder.iterdir())}
 
 
 def _describe(path: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ def _export_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, floa
     started = time.perf_counter()
     export = export_portable_gpt if job.plan.make_options["graph"] == "portable" else export_gpt
     details = export(load_gpt(job.voice.folder), folder)
-    _check_model(folder / MODEL_FILE)
+    check_model(folder / MODEL_FILE)
     details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
     details["speaker_token"] = job.plan.speaker_token
     return details, {"export": time.perf_counter() - started}
@@ -99,7 +100,7 @@ def _export_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, 
     kind = _input_kind(job)
     port = "mel-spectrum" if job.plan.make_options.get("inverse_stft") == "numpy" else kind
     details = export_network(loaders[kind](job.voice.folder), port, job.voice.config, folder)
-    _check_model(folder / MODEL_FILE)
+    check_model(folder / MODEL_FILE)
     return details, {"export": time.perf_counter() - started}
 
 
@@ -123,7 +124,7 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     else:
         bits = {"int8-weight": 8, "int4-weight": 4}[job.plan.choice.precision]
         details = quantize_weights(source, folder, MODEL_FILE, HEAD_NODE, bits, options)
-    _check_model(folder / MODEL_FILE)
+    check_model(folder / MODEL_FILE)
     seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
     details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
     return {**manifest["details"], **details}, seconds
@@ -139,14 +140,14 @@ def _quantize_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str
     started = time.perf_counter()
     head = VOCODER_HEAD if job.plan.stage == "vocoder" else ""
     details = quantize_dynamic(source, folder, MODEL_FILE, head, job.plan.make_options)
-    _check_model(folder / MODEL_FILE)
+    check_model(folder / MODEL_FILE)
     seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
     return {**manifest["details"], **details}, seconds
 
 
 def _halve(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """fp16 of an exported stage, but for what overflows on recorded inputs and what must not be rounded."""
-    from labkit.artifacts.recorded import gpt_inputs, half_set
+    from labkit.artifacts.recorded import half_set, stage_inputs
     from labkit.export.gpt_onnx import ROPE_TABLES
     from labkit.export.graph import weight_bytes
     from labkit.export.kept import kept_exact
@@ -157,13 +158,10 @@ def _halve(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
     started = time.perf_counter()
     stage, recorded = job.plan.stage, half_set(job.voice, job.audio_path)
 
-    def feeds() -> Iterator[Mapping[str, NDArray[Any]]]:
-        spoken = recorded.feeds(stage, job.progress)
-        return gpt_inputs(spoken, manifest["details"]) if stage == "gpt" else spoken
-
+    feeds = partial(stage_inputs, recorded, stage, manifest["details"], job.progress)
     (model,) = (name for name in manifest["files"] if name.endswith(".onnx"))
     details = halve(source, folder, model, feeds, kept_exact(stage, source / model), job.say)
-    _check_model(folder / model)
+    check_model(folder / model)
     if stage == "gpt":
         details["step_weights_bytes"] = weight_bytes(folder / model, except_for=ROPE_TABLES)
     seconds = {"export": manifest["seconds"]["export"], "convert": time.perf_counter() - started}
@@ -250,7 +248,7 @@ def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figur
     return figures, time.perf_counter() - started
 
 
-def _check_model(model: Path) -> None:
+def check_model(model: Path) -> None:
     """onnx's own checker, with shape inference as far as it knows the operators."""
     import onnx
 

@@ -113,7 +113,7 @@ def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: 
         "maker_version": maker.version,
         "options": options,
         "weights_hash": voice.weights_hash,
-        "tools": {name: _version(name) for name in maker.packages},
+        "tools": tool_versions(maker.packages),
     }
     if stage == "decoder":
         inputs["audio_path"] = audio_path
@@ -173,6 +173,11 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
     if isinstance(engine, ChecksOptions):
         engine.check_options(stage, choice.options)
     return maker
+
+
+def tool_versions(packages: tuple[str, ...] = Maker.packages) -> dict[str, str]:
+    """The installed versions of the tools that make artifacts."""
+    return {name: _version(name) for name in packages}
 
 
 def _version(package: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from labkit.calibration import CalibrationSet
-    from labkit.spec import AudioPath
+    from labkit.spec import AudioPath, StageName
     from labkit.voices import Voice
 
 Feed = dict[str, NDArray[Any]]
@@ -25,10 +25,18 @@ def half_set(voice: Voice, audio_path: str) -> CalibrationSet:
     return calibration_set(voice, sentences=SENTENCES, minimum=SENTENCES, audio_path=path)
 
 
-def gpt_inputs(feeds: Iterable[Mapping[str, NDArray[Any]]], details: Mapping[str, Any]) -> Iterator[Feed]:
-    """Each sentence read at once into an empty cache; `details` describe the exported GPT."""
-    complete = _portable if details.get("graph") == "portable" else _fused
-    for feed in feeds:
+def stage_inputs(
+    recorded: CalibrationSet, stage: StageName, details: Mapping[str, Any], tell: Callable[[str], None]
+) -> Iterator[Feed]:
+    """Each sentence as a graph of the stage takes it, the GPT's at once into an empty cache.
+
+    `details` describe the exported graph.
+    """
+    for feed in recorded.feeds(stage, tell):
+        if stage != "gpt":
+            yield feed
+            continue
+        complete = _portable if details.get("graph") == "portable" else _fused
         yield {**feed, **complete(feed["embeddings"].shape[1], details)}
 
 

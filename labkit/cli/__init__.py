@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from labkit import __version__
-from labkit.cli import doing, looking, probing, reading, searching
+from labkit.cli import doing, exporting, looking, probing, reading, searching
 from labkit.cli.words import console, notes, show_warning
 from labkit.errors import LabError
 from labkit.training.cli import app as train_app
@@ -39,6 +39,7 @@ app.command()(reading.compare)
 app.command()(looking.recipes)
 app.add_typer(recipe_app, name="recipe")
 recipe_app.command("search")(searching.recipe_search)
+app.command()(exporting.export)
 app.command()(looking.doctor)
 app.command()(probing.sensitivity)
 app.add_typer(voices_app, name="voices")

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from labkit.spec import Option
 
 GPT_OPTIONS: Mapping[str, tuple[Option, ...]] = {
-    "graph": (
-        "fused",
-        "portable",
-    ),  # ONNX Runtime's own operators, or the standard ones that every runtime has
+    "graph": ("ort", "portable"),  # ONNX Runtime's own fused operators, or the standard ones
 }
 VOCODER_OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "inverse_stft": ("graph", "numpy"),  # inside the graph, or after it: the graph then ends at the spectrum
