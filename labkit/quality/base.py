@@ -121,6 +121,7 @@ _REGISTRY: dict[str, str] = {
     "campp": "labkit.quality.speaker_similarity:CamppScorer",
     "visqol": "labkit.quality.visqol:VisqolScorer",
     "wer": "labkit.quality.wer:WerScorer",
+    "forced_nll": "labkit.quality.forced_nll:ForcedNllScorer",
     "plcmos": "labkit.quality.plcmos:PlcMosScorer",
     "distillmos": "labkit.quality.distillmos:DistillMosScorer",
     "dnsmos": "labkit.quality.dnsmos:DnsmosScorer",

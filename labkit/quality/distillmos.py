@@ -35,11 +35,11 @@ class DistillMos:
     """The network, loaded from the verified file. Raises `ScorerFileError` when it is not the published one."""
 
     def __init__(self) -> None:
-        import torch
-
         weights = DistillMosScorer.weights
         (name,) = weights
         file = installed_file("distillmos", name, weights)
+        import torch
+
         with _torchaudio_optional():
             from distillmos import ConvTransformerSQAModel
         self._network = ConvTransformerSQAModel(load_weights=False, segmenting_in_forward=False)

@@ -28,7 +28,10 @@ METRICS = (
     Metric("f0_median_hz", "Hz", "neither", "median pitch of the voiced frames"),
     Metric("voiced_share", "share", "neither", "16 ms frames that are voiced"),
     Metric(
-        "f0_correlation", "ratio", "higher", "correlation of log pitch with the reference on the same tokens"
+        "f0_correlation",
+        "correlation",
+        "higher",
+        "correlation of log pitch with the reference on the same tokens",
     ),
 )
 

@@ -31,11 +31,11 @@ class Ge2e:
     """The network, loaded from the verified file. Raises `ScorerFileError` when a file is not the published one."""
 
     def __init__(self) -> None:
+        (name,) = WEIGHTS
+        file = installed_file("resemblyzer", name, WEIGHTS)
         import torch
         from torch import nn
 
-        (name,) = WEIGHTS
-        file = installed_file("resemblyzer", name, WEIGHTS)
         state = torch.load(file, map_location="cpu", weights_only=True)["model_state"]
         self._lstm = nn.LSTM(BANDS, HIDDEN, num_layers=3, batch_first=True).eval()
         self._linear = nn.Linear(HIDDEN, HIDDEN).eval()

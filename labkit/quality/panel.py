@@ -41,9 +41,10 @@ def judge(
         scorer = scorer_class(family)()
         if progress and clips:
             progress(f"judge: {scorer.name} on {len(clips)} clips")
-        version, refusal = _prepare(scorer)
-        for index, clip in enumerate(clips):
-            scores = _score(scorer, clip, refusal)
+        unmet = [_unmet(scorer, clip) for clip in clips]
+        version, refusal = _prepare(scorer, is_wanted=not all(unmet))
+        for index, (clip, reason) in enumerate(zip(clips, unmet, strict=True)):
+            scores = _score(scorer, clip, refusal or reason)
             rows[index] += [_row(clip, metric, scores[metric.name], scorer, version) for metric in names]
     return [row for clip_rows in rows for row in clip_rows]
 
@@ -71,20 +72,20 @@ def catalogue() -> list[dict[str, Any]]:
     return listing
 
 
-def _prepare(scorer: Scorer) -> tuple[str, str]:
-    """The version, and why nothing can be scored ("" when it can)."""
+def _prepare(scorer: Scorer, *, is_wanted: bool) -> tuple[str, str]:
+    """The version, and why nothing can be scored ("" when it can). A scorer that no clip is fit for is not loaded."""
     answer = scorer.availability()
     if isinstance(answer, Missing):
         return "", f"{answer.reason} {answer.remedy}"
     try:
-        scorer.load()
+        if is_wanted:
+            scorer.load()
     except Exception as error:  # a damaged scorer must cost its own numbers only, never the run's
         return answer.version, f"{scorer.name} could not be loaded: {type(error).__name__}: {error}"
     return answer.version, ""
 
 
-def _score(scorer: Scorer, clip: Clip, refusal: str) -> dict[str, Score]:
-    reason = refusal or _unmet(scorer, clip)
+def _score(scorer: Scorer, clip: Clip, reason: str) -> dict[str, Score]:
     if not reason:
         try:
             return {name: _finite(score) for name, score in scorer.score(clip).items()}

@@ -2,7 +2,8 @@
 
 It knows the package `visqol-python` in speech mode and the mapping of similarity to a score that the lab uses: the
 fitted exponential scaled to 5, whatever else is installed, so that one clip has one score on every machine. The
-package aligns the two clips itself. Numba makes it eight times faster; its first call on a machine compiles for some seconds.
+package aligns the two clips itself. Numba makes it eight times faster; its first call on a machine compiles for some
+seconds.
 
 Chinen et al., ViSQOL v3: An Open Source Production Ready Objective Speech and Audio Metric, QoMEX 2020.
 """

@@ -1,35 +1,46 @@
 """Word and character error rate: did the voice say the words? Packaged Whisper-base listens, jiwer counts.
 
-It knows English. Digit strings (the nano voice's domain) are read in their closed domain; see `words`.
+It knows English words and Mandarin syllables. Digit strings are read in their closed domain, and control tokens that
+were read out are counted; see `words`.
 """
 
 from __future__ import annotations
 
+import re
+
 from labkit.quality import whisper
 from labkit.quality.audio import to_16k
 from labkit.quality.base import Clip, Metric, Missing, Need, Ready, Score
-from labkit.quality.words import heard_digits, is_digit_domain, plain_words
+from labkit.quality.files import package_version
+from labkit.quality.words import heard_digits, is_digit_domain, mandarin_syllables, plain_words, spoken_tags
 
+COUNTERS = ("jiwer", "pypinyin")
 METRICS = (
-    Metric("wer", "ratio", "lower", "word errors over reference words, as Whisper-base hears them"),
-    Metric("cer", "ratio", "lower", "character errors over reference characters, as Whisper-base hears them"),
+    Metric("wer", "ratio", "lower", "word (Mandarin: syllable) errors over reference words, by Whisper-base"),
+    Metric("cer", "ratio", "lower", "character (Mandarin: pinyin letter) errors over reference characters"),
+    Metric("spoken_tags", "count", "lower", "control tokens that were read out, as Whisper-base hears them"),
 )
 
 
-def error_rates(text: str, heard: str) -> tuple[float, float]:
+def error_rates(text: str, heard: str, language: str = "en") -> tuple[float, float]:
     """Word and character error rate of what was heard, both after normalization; each can exceed 1.
 
+    Mandarin is compared as it sounds: syllables with their tones for words, letters without tones for characters.
     Raises ValueError when the text has no words.
     """
     import jiwer
 
-    reference, hypothesis = plain_words(text), plain_words(heard)
+    words = mandarin_syllables if language == "zh" else plain_words
+    reference, hypothesis = words(text), words(heard)
     if not reference:
         raise ValueError(f"no words in {text!r}")
     if is_digit_domain(reference):
         hypothesis = heard_digits(hypothesis)
     said, got = " ".join(reference), " ".join(hypothesis)
-    return float(jiwer.wer(said, got)), float(jiwer.cer(said, got))
+    word_rate = float(jiwer.wer(said, got))
+    if language == "zh":
+        said, got = (re.sub(r"[0-9]", "", line) for line in (said, got))
+    return word_rate, float(jiwer.cer(said, got))
 
 
 class WerScorer:
@@ -38,16 +49,20 @@ class WerScorer:
     name = "wer"
     metrics = METRICS
     needs: frozenset[Need] = frozenset({"text"})
-    languages: tuple[str, ...] | None = ("en",)
+    languages: tuple[str, ...] | None = ("en", "zh")
     rate = whisper.RATE
-    packages = (*whisper.PACKAGES, "jiwer")
+    packages = (*whisper.PACKAGES, *COUNTERS)
     weights = whisper.WEIGHTS
     max_s = float(whisper.WINDOW_S)
     accepts_damaged = False
     cost_cpu_s = 0.2
 
     def availability(self) -> Ready | Missing:
-        return whisper.availability()
+        answer = whisper.availability("WER", COUNTERS)
+        if isinstance(answer, Missing):
+            return answer
+        counted = f"jiwer {package_version('jiwer')}, pypinyin {package_version('pypinyin')}"
+        return Ready(f"{answer.version}, {counted}")
 
     def load(self) -> None:
         self._model = whisper.Whisper(whisper.assemble())
@@ -57,7 +72,7 @@ class WerScorer:
             return {metric.name: Score(None, f"no words in {clip.text!r}") for metric in METRICS}
         heard = self._model.transcribe(to_16k(clip.audio), clip.language)
         remark = f'heard "{heard}"'
-        return {
-            metric.name: Score(rate, remark)
-            for metric, rate in zip(METRICS, error_rates(clip.text, heard), strict=True)
-        }
+        word_rate, character_rate = error_rates(clip.text, heard, clip.language)
+        tags = spoken_tags(plain_words(clip.text), plain_words(heard))
+        values = {"wer": word_rate, "cer": character_rate, "spoken_tags": float(tags)}
+        return {name: Score(value, remark) for name, value in values.items()}

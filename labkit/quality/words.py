@@ -1,7 +1,8 @@
 """From written text to the words that are compared: what a recognizer may write differently without being wrong.
 
 It knows spelling only. In the closed digit domain (every reference word is a digit) the recognizer's numerals and
-homophones are read as digits, because no other word can have been meant.
+homophones are read as digits, because no other word can have been meant. Mandarin is compared as it sounds, in pinyin,
+because a recognizer that writes another character of the same sound has heard rightly.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ HOMOPHONES = {
     "oh": "zero", "o": "zero", "nought": "zero", "won": "one", "to": "two", "too": "two", "for": "four",
     "fore": "four", "ate": "eight", "a": "eight", "sicks": "six",
 }  # fmt: skip
+FIGURES = "零一二三四五六七八九"
+# what the names of control tokens sound like when a voice reads them out ("[uv_break]", "[laugh_0]", "[speed_5]")
+TAG_WORDS = ({"break", "breaks", "brake", "uvbreak"}, {"laugh", "laughs"}, {"oral"}, {"speed"}, {"stts"})
 CONTROL = re.compile(r"\[[a-zA-Z]+(?:_[a-zA-Z0-9]+)*\]")
 
 
@@ -61,3 +65,34 @@ def heard_digits(words: list[str]) -> list[str]:
         else:
             digits.append(HOMOPHONES.get(word, word))
     return digits
+
+
+def mandarin_syllables(text: str) -> list[str]:
+    """Pinyin syllables with tone numbers (5 is the neutral tone) of Mandarin text; Latin words stay, in lower case.
+
+    "[uv_break] 你好, 2!" -> ni3 hao3 er4. Control tokens and punctuation go; figures are read one by one.
+    """
+    from pypinyin import Style, lazy_pinyin
+
+    text = unicodedata.normalize("NFKC", CONTROL.sub(" ", text)).lower()
+    text = re.sub(r"[0-9]", lambda digit: FIGURES[int(digit[0])], text)
+    syllables: list[str] = []
+    for run in re.findall(r"[a-z]+(?:'[a-z]+)*|[\u3400-\u9fff]+", text):
+        is_latin = run[0] < "\u3400"
+        syllables += [run] if is_latin else lazy_pinyin(run, style=Style.TONE3, neutral_tone_with_five=True)
+    return syllables
+
+
+def as_written(text: str, language: str) -> str:
+    """A text as Whisper writes it: no control tokens, a capital first, a full stop last, a space before English."""
+    plain = " ".join(unicodedata.normalize("NFKC", CONTROL.sub(" ", text)).split())
+    stop = "" if plain.endswith((".", "!", "?", "。")) else "。" if language == "zh" else "."
+    return f"{'' if language == 'zh' else ' '}{plain[:1].upper()}{plain[1:]}{stop}"
+
+
+def spoken_tags(said: list[str], heard: list[str]) -> int:
+    """How often a control token's name was heard where the text has no such word: read out instead of obeyed."""
+    return sum(
+        max(0, sum(word in names for word in heard) - sum(word in names for word in said))
+        for names in TAG_WORDS
+    )

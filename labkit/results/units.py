@@ -107,6 +107,16 @@ _LISTED = (
     Metric(
         "cer", "CER", "share", "lower", "character error rate of an automatic transcript against the text"
     ),
+    Metric("forced_nll", "forced NLL", "nats", "lower", "a recognizer's mean loss on the tokens of the text"),
+    Metric("spoken_tags", "spoken tags", "", "lower", "control tokens that were read out"),
+    Metric("human_mos", "MOS", "score", "higher", "mean opinion of listeners, 1 bad to 5 excellent"),
+    Metric(
+        "human_ab",
+        "preference",
+        "",
+        "higher",
+        "listeners who preferred it less those who preferred the other, as a share; 0 is no preference",
+    ),
     Metric(
         "log_mel_db", "log-mel", "dB", "lower", "log-mel distance to what torch-fp32 makes of the same tokens"
     ),
@@ -153,7 +163,7 @@ def format_unit(unit: str, value: float | None) -> str:
         return f"{value:.2f}x"
     if unit in ("cosine", "correlation"):
         return f"{value:.3f}"
-    if unit in ("dB", "score"):
+    if unit in ("dB", "score", "nats"):
         return f"{value:.2f}" + (" dB" if unit == "dB" else "")
     return _short(value) + (f" {unit}" if unit and not unit.startswith("/") else unit)
 

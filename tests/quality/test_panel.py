@@ -110,9 +110,7 @@ JUDGING = [name for name in base.scorer_names() if not base.scorer_class(name).a
 def test_unfit_clips_are_named_outcomes_and_never_reach_a_scorer(monkeypatch, family: str) -> None:
     scorer = base.scorer_class(family)
     monkeypatch.setattr(scorer, "availability", lambda self: Ready("1"))
-    monkeypatch.setattr(
-        scorer, "load", lambda self: None
-    )  # nothing that scores: a clip let through would crash
+    monkeypatch.setattr(scorer, "load", lambda self: pytest.fail("loaded for clips that it cannot judge"))
     clips = [clip(reference_audio=np.ones(RATE), **fields) for fields in UNFIT.values()]
     rows = judge(clips, [family])
     each = len(scorer.metrics)

@@ -25,7 +25,9 @@ def test_real_speech_tone_and_text_without_words(speech: np.ndarray) -> None:
         Clip("tone", 0, tone, TEXT),
         Clip("mute", 0, speech, "[uv_break]"),
     ]
-    spoken, tone_row, mute = judge(clips, ["wer"])[::2]
+    rows = judge(clips, ["wer"])
+    spoken, tone_row, mute = (row for row in rows if row["metric"] == "wer")
+    assert [row["value"] for row in rows if row["metric"] == "spoken_tags"] == [0.0, 0.0, None]
     assert spoken["value"] == 0.0
     assert spoken["reason"].startswith('heard "')
     assert "d01c3014" in spoken["scorer_version"]
@@ -34,8 +36,14 @@ def test_real_speech_tone_and_text_without_words(speech: np.ndarray) -> None:
 
 
 def test_other_languages_are_not_judged(speech: np.ndarray) -> None:
-    scorer_rows = judge([Clip("a", 0, speech, "七 二", language="zh")], ["wer"])
+    scorer_rows = judge([Clip("a", 0, speech, "sieben zwei", language="de")], ["wer", "forced_nll"])
     assert all(row["value"] is None and row["reason"] for row in scorer_rows)
+
+
+@needs_whisper
+def test_mandarin_is_listened_to_in_mandarin(speech: np.ndarray) -> None:
+    row = judge([Clip("a", 0, speech, "今天天气很好", language="zh")], ["wer"])[0]
+    assert row["value"] is not None and row["value"] > 0.8  # the clip says something else
 
 
 @needs_whisper

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.quality.wer import error_rates
-from labkit.quality.words import DIGITS, heard_digits, is_digit_domain, plain_words
+from labkit.quality.words import (
+    DIGITS,
+    heard_digits,
+    is_digit_domain,
+    mandarin_syllables,
+    plain_words,
+    spoken_tags,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +66,30 @@ def test_missing_extra_and_wrong_words_are_counted() -> None:
 def test_a_text_without_words_is_refused() -> None:
     with pytest.raises(ValueError, match="no words"):
         error_rates("?!", "one")
+
+
+def test_mandarin_is_compared_as_it_sounds() -> None:
+    pytest.importorskip("pypinyin")
+    assert mandarin_syllables("[uv_break]你好, 2!") == ["ni3", "hao3", "er4"]
+    assert mandarin_syllables("OK，再見") == ["ok", "zai4", "jian4"]
+    assert error_rates("他在公园里。", "她再公圓裡", "zh") == (0.0, 0.0)  # other characters, the same sounds
+    word_rate, character_rate = error_rates("买书", "卖书", "zh")  # another tone
+    assert (word_rate, character_rate) == (0.5, 0.0)
+    assert error_rates("你好", "你", "zh")[0] == 0.5
+    with pytest.raises(ValueError, match="no words"):
+        error_rates("。", "你", "zh")
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "count"),
+    [
+        ("turn left", "Turn left.", 0),
+        ("turn left", "Turn UV break left.", 1),
+        ("turn left", "Laugh, turn left, break six", 2),
+        ("reduce the speed", "reduce the speed", 0),
+        ("reduce the speed", "reduce the speed. speed 5", 1),
+        ("break the glass", "brake the glass", 0),
+    ],
+)
+def test_tags_that_were_read_out_are_counted(said: str, heard: str, count: int) -> None:
+    assert spoken_tags(plain_words(said), plain_words(heard)) == count
