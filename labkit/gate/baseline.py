@@ -14,6 +14,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -110,7 +111,7 @@ def read_baseline(name: str, results: Path | None = None) -> Baseline:
         with np.load(folder / ANCHORS) as stored:
             arrays = dict(stored)
         anchors = {item: Anchor.from_arrays(arrays, item) for item in about.items}
-    except (OSError, ValueError, KeyError, ValidationError) as error:
+    except (OSError, ValueError, KeyError, ValidationError, BadZipFile) as error:
         raise StoreError(
             f"baseline {folder} cannot be read ({type(error).__name__}: {error}); restore it or record it anew."
         ) from error

@@ -83,7 +83,7 @@ def change_words(line: Line, change: float | None) -> str:
         return "—"
     kind = line.verdict.margin.kind
     if kind in ("speed", "memory"):
-        return f"{100 * change:+.1f} %"
+        return f"{100 * change:+.1f} %".replace("-", "−")
     if kind == "count":
         return f"{change:g} new"
     return ("+" if change >= 0 else "−") + value_words(line.unit, abs(change))

@@ -51,8 +51,8 @@ def name_of(metric: str) -> tuple[str, str]:
 
 
 def value_words(unit: str, value: float | None) -> str:
-    """A value with its unit; divergences are small numbers and keep three digits."""
-    return f"{value:.3g} nats" if unit == "nats" and value is not None else format_unit(unit, value)
+    """A value with its unit; divergences are small numbers and keep four places."""
+    return f"{value:.4f} nats" if unit == "nats" and value is not None else format_unit(unit, value)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def test_it_renders_as_tables_whatever_stands_in_the_cells() -> None:
 def test_changes_carry_sign_unit_and_limit() -> None:
     rows = {(line.recipe, line.verdict.metric): cells(line) for line in gate_lines(damage=0.05)}
     kl = rows["hurt", "kl"]
-    assert kl[5].startswith("+0.05") and kl[5].endswith(" nats") and kl[7] == "+0.01 nats"
+    assert kl[5].startswith("+0.05") and kl[5].endswith(" nats") and kl[7] == "+0.0100 nats"
     assert rows["hurt", "top1"][5].startswith("−20") and rows["hurt", "top1"][7] == "−8.0 %"
     assert rows["ort-fp32", "rss_peak_bytes"][5] == "+0.0 %"
     assert rows["ort-fp32", "dnsmos_p808"][8] == "5 of 24"
