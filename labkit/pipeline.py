@@ -6,7 +6,7 @@ It knows engines and artifacts, and nothing of texts or sampling.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -131,6 +131,31 @@ def open_pipeline(
         raise SpecError(f"recipe {recipe.name!r} is a whole pipeline of its own and has no stages to open.")
     notes = check_runnable(recipe, device)
     artifacts = prepare(recipe, voice, audio_path=audio_path, progress=progress)
+    loaded, seconds = load_stages(
+        artifacts, device=device, threads=threads, audio_path=audio_path, progress=progress
+    )
+    return Pipeline(
+        recipe=recipe,
+        voice=voice,
+        audio_path=audio_path,
+        artifacts=artifacts,
+        build_s=sum(artifact.build_s or 0.0 for artifact in artifacts.values()),
+        load_s=sum(seconds.values()),
+        load_stage_s=seconds,
+        notes=notes,
+        **loaded,
+    )
+
+
+def load_stages(
+    artifacts: Mapping[StageName, Artifact],
+    *,
+    device: str = "cpu",
+    threads: int = 1,
+    audio_path: AudioPath = "hidden",
+    progress: Callable[[str], None] | None = None,
+) -> tuple[dict[StageName, Any], dict[StageName, float]]:
+    """Load each artifact by its engine: the stages, and seconds of loading without those of compiling."""
     loaded: dict[StageName, Any] = {}
     seconds: dict[StageName, float] = {}
     try:
@@ -149,14 +174,4 @@ def open_pipeline(
         for opened in loaded.values():
             opened.close()
         raise
-    return Pipeline(
-        recipe=recipe,
-        voice=voice,
-        audio_path=audio_path,
-        artifacts=artifacts,
-        build_s=sum(artifact.build_s or 0.0 for artifact in artifacts.values()),
-        load_s=sum(seconds.values()),
-        load_stage_s=seconds,
-        notes=notes,
-        **loaded,
-    )
+    return loaded, seconds

@@ -1,7 +1,7 @@
 """One long-lived process for each arm of a benchmark, driven in turns by the parent.
 
 An arm that cannot run here is a row that says why. It knows processes and their two protocols; what the numbers
-mean is the business of `steps`.
+mean is the business of `race`.
 """
 
 from __future__ import annotations
@@ -11,60 +11,85 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Callable, Sequence
 from typing import IO, Any, Protocol, Self
 
-from labkit.errors import LabError, UnavailableError
+from labkit.artifacts import prepare
+from labkit.bench.llama import require_llama
+from labkit.bench.llama_file import model_file
+from labkit.errors import LabError
 from labkit.measure.roofline import float32_step_weights
+from labkit.pipeline import check_runnable
 from labkit.run.process import child_environment, kill_tree
-from labkit.spec import Recipe
+from labkit.spec import Recipe, StageChoice, StageName
 from labkit.voices import Voice
 
-Steps = dict[str, list[float]]
+Tell = Callable[[str], None]
+Times = dict[str, list[float]]
+"""Seconds of each take: `network_*` always, `step_*` with the draw, `decoder_*` and `vocoder_*` of sound."""
+_TIMEOUT_S = 600.0
+_OF_A_STEP = ("step_weights_bytes", "kv_row_position_bytes")
 
 
 class Arm(Protocol):
-    """What takes steps when it is asked to. The times of steps are `network_*` and `step_*` (with the draw)."""
+    """What does the same piece of work again and again, when it is asked to."""
 
     name: str
 
     def load(self) -> dict[str, Any]: ...
 
-    def prefill(self, context: int, steps: int) -> dict[str, Any]: ...
+    def ready(self, length: int, takes: int) -> dict[str, Any]:
+        """Get to where `takes` pieces of work can be done: a prompt of `length` positions, or `length` steps to
+        make sound of.
+        """
 
-    def steps(self, count: int) -> Steps: ...
+    def take(self, count: int) -> Times: ...
+
+    def peak_rss_bytes(self) -> int | None:
+        """Of its process, so far."""
 
     def close(self) -> None: ...
 
 
 class WorkerProcess:
-    """A `labkit.bench.worker` pinned to a core."""
+    """A `labkit.bench.worker` pinned to some cores, with a thread for each."""
 
-    def __init__(self, core: int) -> None:
+    def __init__(self, cores: Sequence[int], timeout_s: float = _TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "labkit.bench.worker", str(core)],
+            [sys.executable, "-m", "labkit.bench.worker", ",".join(map(str, cores))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=child_environment(1),
+            env=child_environment(len(cores)),
             encoding="utf-8",
         )
 
     def call(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Ask and wait; `LabError` when the worker reports an exception or has died."""
+        """Ask and wait; `LabError` when the worker reports an exception, has died, or was ended for its silence."""
         assert self._process.stdin is not None and self._process.stdout is not None
+        watchdog = threading.Timer(self._timeout_s, kill_tree, (self._process.pid,))
+        watchdog.start()
         try:
             self._process.stdin.write(json.dumps({"command": command, **arguments}) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
+        finally:
+            late = not watchdog.is_alive()
+            watchdog.cancel()
         if not line:
             self._log.seek(0)
             words = self._log.read().decode(errors="replace")[-1000:]
-            raise LabError(
-                f"the bench worker ended with code {self._process.wait()} during {command!r}: {words}"
+            how = (
+                f"was ended after {self._timeout_s:g} s"
+                if late
+                else f"ended with code {self._process.wait()}"
             )
+            raise LabError(f"the bench worker {how} during {command!r}: {words}")
         reply: dict[str, Any] = json.loads(line)
         if not reply.pop("ok"):
             raise LabError(f"{command}: {reply['type']}: {reply['message']}")
@@ -87,46 +112,86 @@ class WorkerProcess:
         self.close()
 
 
-class LabArm:
-    """A recipe of the lab."""
+class _WorkerArm:
+    """What arms in a worker of ours share; `_load` and the two commands tell them apart."""
 
-    def __init__(self, recipe: Recipe, voice: str, core: int) -> None:
-        self.name = recipe.name
-        self._recipe = json.dumps(
-            {recipe.name: recipe.model_dump(mode="json", exclude={"name"}, exclude_unset=True)}
-        )
-        self._voice = voice
-        self._worker = WorkerProcess(core)
+    _commands = ("prefill", "steps")
 
-    def load(self) -> dict[str, Any]:
-        return self._worker.call("load", recipe=self._recipe, voice=self._voice)
+    def __init__(self, name: str, cores: Sequence[int]) -> None:
+        self.name = name
+        self._worker = WorkerProcess(cores)
 
-    def prefill(self, context: int, steps: int) -> dict[str, Any]:
-        return self._worker.call("prefill", context=context, steps=steps)
+    def ready(self, length: int, takes: int) -> dict[str, Any]:
+        return self._worker.call(self._commands[0], length=length, takes=takes)
 
-    def steps(self, count: int) -> Steps:
-        return self._worker.call("steps", count=count)
+    def take(self, count: int) -> Times:
+        return self._worker.call(self._commands[1], count=count)
+
+    def peak_rss_bytes(self) -> int | None:
+        peak: int | None = self._worker.call("peak")["rss_peak_bytes"]
+        return peak
 
     def close(self) -> None:
         self._worker.close()
 
 
-class UpstreamArm:
-    """The ChatTTS package in its own environment."""
+class LabArm(_WorkerArm):
+    """Decode steps of a recipe of the lab. `stages`: those that are loaded."""
 
-    def __init__(self, voice: Voice, core: int) -> None:
+    def __init__(
+        self, recipe: Recipe, voice: str, cores: Sequence[int], stages: Sequence[StageName] = ("gpt",)
+    ) -> None:
+        super().__init__(recipe.name, cores)
+        self._recipe = json.dumps(
+            {recipe.name: recipe.model_dump(mode="json", exclude={"name"}, exclude_unset=True)}
+        )
+        self._arguments = {"voice": voice, "threads": len(cores), "stages": list(stages)}
+
+    def load(self) -> dict[str, Any]:
+        return self._worker.call("load", recipe=self._recipe, **self._arguments)
+
+
+class LabSoundArm(LabArm):
+    """Decoder and vocoder of a recipe of the lab."""
+
+    _commands = ("hidden", "sound")
+
+    def __init__(self, recipe: Recipe, voice: str, cores: Sequence[int]) -> None:
+        super().__init__(recipe, voice, cores, ("decoder", "vocoder"))
+
+
+class LlamaArm(_WorkerArm):
+    """llama.cpp on the voice's GPT; `kind`: how the matrices of its layers are stored."""
+
+    def __init__(self, kind: str, voice: Voice, cores: Sequence[int]) -> None:
+        super().__init__(f"llama.cpp-{kind.lower()}", cores)
+        self._arguments = {"kind": kind, "voice": str(voice.folder), "threads": len(cores)}
+        self._commands = ("llama_prefill", "llama_steps")
+
+    def load(self) -> dict[str, Any]:
+        return self._worker.call("llama_load", **self._arguments)
+
+
+class UpstreamArm:
+    """Decode steps of the ChatTTS package in its own environment, which loads all stages always."""
+
+    def __init__(self, voice: Voice, cores: Sequence[int]) -> None:
         from labkit.upstream.client import UpstreamProcess
         from labkit.upstream.sizes import upstream_sizes
 
         self.name = "upstream"
         self._voice = voice
-        self._core = core
+        self._cores = list(cores)
         self._sizes = upstream_sizes(voice.config)
-        self._process = UpstreamProcess(threads=1)
+        self._process = UpstreamProcess(threads=len(cores))
 
     def load(self) -> dict[str, Any]:
         fields = self._process.call(
-            "load", asset=str(self._voice.folder), sizes=self._sizes, threads=1, core=self._core
+            "load",
+            asset=str(self._voice.folder),
+            sizes=self._sizes,
+            threads=len(self._cores),
+            cores=self._cores,
         ).fields
         gpt = self._voice.config.gpt
         weights = float32_step_weights(
@@ -138,24 +203,77 @@ class UpstreamArm:
         return {
             "load_s": fields["load_s"],
             "rss_peak_bytes": fields["peak_rss_bytes"],
+            "size_on_disk_bytes": sum(f.stat().st_size for f in self._voice.folder.rglob("*.safetensors")),
             "step_weights_bytes": weights,
             "kv_row_position_bytes": 2 * gpt.layers * gpt.hidden * 4,
         }
 
-    def prefill(self, context: int, steps: int) -> dict[str, Any]:
-        return self._process.call("bench_prefill", context=context, steps=steps).fields
+    def ready(self, length: int, takes: int) -> dict[str, Any]:
+        return self._process.call("bench_prefill", context=length, steps=takes).fields
 
-    def steps(self, count: int) -> Steps:
+    def take(self, count: int) -> Times:
         return self._process.call("bench_steps", count=count).fields
+
+    def peak_rss_bytes(self) -> int | None:
+        peak: int | None = self._process.call("memory").fields["peak_rss_bytes"]
+        return peak
 
     def close(self) -> None:
         self._process.close()
 
 
-def open_arm(recipe: Recipe, voice: Voice, core: int) -> Arm:
-    """Start an arm's process; `UnavailableError` with the remedy when this machine cannot run it."""
+class UpstreamSoundArm(UpstreamArm):
+    """Decoder and vocoder of the ChatTTS package."""
+
+    def load(self) -> dict[str, Any]:
+        held = super().load()
+        return {name: value for name, value in held.items() if name not in _OF_A_STEP}
+
+    def ready(self, length: int, takes: int) -> dict[str, Any]:
+        self._length = length
+        return {}
+
+    def take(self, count: int) -> Times:
+        return self._process.call("bench_sound", steps=self._length, count=count).fields
+
+
+def step_arm(
+    recipe: Recipe,
+    voice: Voice,
+    cores: Sequence[int],
+    tell: Tell,
+    stages: Sequence[StageName] = ("gpt",),
+) -> Arm:
+    """Make what the recipe needs and start the process that takes its decode steps.
+
+    `UnavailableError` with the remedy when this machine cannot run it.
+    """
     if recipe.pipeline == "upstream":
-        return UpstreamArm(voice, core)
-    if recipe.pipeline:
-        raise UnavailableError(f"pipeline {recipe.pipeline!r} has no bench.", "Leave it out.")
-    return LabArm(recipe, str(voice.folder), core)
+        return UpstreamArm(voice, cores)
+    return LabArm(_made(recipe, voice, stages, tell), str(voice.folder), cores, stages)
+
+
+def sound_arm(recipe: Recipe, voice: Voice, cores: Sequence[int], tell: Tell) -> Arm:
+    """As `step_arm`, for the sound that decoder and vocoder make."""
+    if recipe.pipeline == "upstream":
+        return UpstreamSoundArm(voice, cores)
+    return LabSoundArm(_made(recipe, voice, ("decoder", "vocoder"), tell), str(voice.folder), cores)
+
+
+def llama_arm(kind: str, voice: Voice, cores: Sequence[int], tell: Tell) -> Arm:
+    """Write the file that llama.cpp opens, unless it is there, and start the process that takes its steps."""
+    require_llama()
+    if not model_file(voice.folder, kind).exists():
+        tell(f"bench: writing llama.cpp's file in {kind}")
+        with WorkerProcess(cores) as writer:
+            writer.call("llama_write", kind=kind, voice=str(voice.folder))
+    return LlamaArm(kind, voice, cores)
+
+
+def _made(recipe: Recipe, voice: Voice, stages: Sequence[StageName], tell: Tell) -> Recipe:
+    """The recipe with the plainest choice where a stage is not wanted; its files are made in another process."""
+    others: dict[str, StageChoice] = {name: StageChoice() for name in recipe.choices() if name not in stages}
+    wanted = recipe.model_copy(update=others)
+    check_runnable(wanted, "cpu")
+    prepare(wanted, voice, progress=lambda line: tell(f"bench: {line}"))
+    return wanted

@@ -6,18 +6,19 @@ Only ratios within one run mean something: the machine's state is in every numbe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
+from labkit.bench.arms import Tell, step_arm
+from labkit.bench.race import Course, Figures, Lane, race
 from labkit.bench.small import harness_overhead, import_s, say_cold, warm_rtf
-from labkit.bench.steps import bench_steps
 from labkit.bench.targets import targets
 from labkit.errors import LabError, SpecError, UserError
-from labkit.spec import default_recipes, find_recipe
+from labkit.spec import STAGES, default_recipes, find_recipe
 from labkit.voices import Voice, resolve_voice
 
 RECIPES = ("upstream", "torch-fp32", "torch-bf16", "ort-fp32", "ort-int8-dynamic")
-Figures = dict[str, Any]
+BASE = "upstream"
 
 
 def bench_self(
@@ -29,7 +30,7 @@ def bench_self(
     voice: str = "random",
     small_voice: str | None = "nano",
     core: int | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
 ) -> Figures:
     """Measure, and return all figures as plain values (JSON): arms, nano, harness, import, targets.
 
@@ -37,14 +38,16 @@ def bench_self(
     figures; None leaves them out. Raises the user's errors before any work.
     """
     tell = progress or (lambda line: None)
-    if rounds < 2 or steps < 1 or context < 1:
-        raise SpecError(
-            f"bench: rounds={rounds}, steps={steps}, context={context}; at least 2, 1 and 1 are needed."
-        )
+    check_counts(rounds=rounds, steps=steps, context=context)
     chosen = [find_recipe(name, default_recipes()) for name in recipes]
-    pinned = _core(core)
+    pinned = pinned_core(core)
     full = resolve_voice(voice, tell)
-    _check_room(full, context, rounds, steps)
+    check_room(full, context, rounds, steps)
+    lanes = [
+        Lane(recipe.name, partial(step_arm, recipe, full, (pinned,), tell, STAGES), BASE, (pinned,))
+        for recipe in chosen
+    ]
+    arms = race(lanes, Course(context, steps, rounds), tell)
     return _with_targets(
         {
             "voice": voice,
@@ -52,16 +55,14 @@ def bench_self(
             "steps": steps,
             "rounds": rounds,
             "core": pinned,
-            "machine": _machine(),
-            "arms": bench_steps(
-                chosen, full, core=pinned, context=context, steps=steps, rounds=rounds, tell=tell
-            ),
+            "machine": this_machine(),
+            "arms": {name: _without_raw(row) for name, row in arms.items()},
             **_small(small_voice, tell),
         }
     )
 
 
-def _small(voice: str | None, tell: Callable[[str], None]) -> Figures:
+def _small(voice: str | None, tell: Tell) -> Figures:
     """Figures on the small voice; one that fails is a reason, and costs no other."""
     figures: Figures = {"nano": {}, "harness": {}, "import_s": import_s()}
     if voice is None:
@@ -82,8 +83,30 @@ def _with_targets(figures: Figures) -> Figures:
     return {**figures, "targets": targets(figures)}
 
 
-def _core(core: int | None) -> int:
-    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+def _without_raw(row: Figures) -> Figures:
+    return {name: value for name, value in row.items() if name != "rounds"}
+
+
+def check_counts(*, rounds: int, steps: int, context: int) -> None:
+    """`SpecError` for a bench that would say nothing."""
+    if rounds < 2 or steps < 1 or context < 1:
+        raise SpecError(
+            f"bench: rounds={rounds}, steps={steps}, context={context}; at least 2, 1 and 1 are needed."
+        )
+
+
+def usable_cores() -> list[int]:
+    """The CPUs that this process may run on."""
+    return (
+        sorted(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else list(range(os.cpu_count() or 1))
+    )
+
+
+def pinned_core(core: int | None) -> int:
+    """The CPU that one-threaded arms are pinned to: the last one when none is named."""
+    allowed = usable_cores()
     if core is None:
         return allowed[-1]
     if core not in allowed:
@@ -91,7 +114,8 @@ def _core(core: int | None) -> int:
     return core
 
 
-def _check_room(voice: Voice, context: int, rounds: int, steps: int) -> None:
+def check_room(voice: Voice, context: int, rounds: int, steps: int) -> None:
+    """`SpecError` when the steps would leave the voice's positions."""
     needed, positions = context + (rounds + 1) * steps, voice.config.gpt.positions
     if needed > positions:
         raise SpecError(
@@ -100,7 +124,8 @@ def _check_room(voice: Voice, context: int, rounds: int, steps: int) -> None:
         )
 
 
-def _machine() -> str:
+def this_machine() -> str:
+    """Its class, in one line."""
     from labkit.environment import describe_environment, machine_class
 
     return machine_class(describe_environment())

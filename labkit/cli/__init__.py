@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from labkit import __version__
-from labkit.cli import doing, exporting, looking, probing, reading, searching
+from labkit.cli import benching, doing, exporting, looking, probing, reading, searching
 from labkit.cli.words import console, notes, show_warning
 from labkit.errors import LabError
 from labkit.training.cli import app as train_app
@@ -50,7 +50,8 @@ app.add_typer(results_app, name="results")
 results_app.command("list")(reading.results_list)
 results_app.command("show")(reading.results_show)
 app.add_typer(bench_app, name="bench")
-bench_app.command("self")(probing.bench_self)
+bench_app.command("self")(benching.bench_self)
+bench_app.command("peers")(benching.bench_peers)
 app.add_typer(train_app, name="train")
 
 

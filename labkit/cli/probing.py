@@ -1,4 +1,4 @@
-"""Commands that examine the lab and a voice: bench self, sensitivity."""
+"""Commands that examine a voice: sensitivity."""
 
 from __future__ import annotations
 
@@ -20,24 +20,6 @@ from labkit.spec import AudioPath
 if TYPE_CHECKING:
     from labkit.sensitivity import Rung
     from labkit.sensitivity.ladder import Figure
-
-
-def bench_self(
-    rounds: Annotated[int, typer.Option(min=2, help="Interleaved rounds.")] = 10,
-    as_json: JsonFlag = False,
-) -> None:
-    """Full-size decode steps of each recipe beside upstream, interleaved on one core; takes some minutes.
-
-    Example: `labkit bench self --rounds 10`
-    """
-    from labkit.bench import bench_self as measure_bench
-    from labkit.bench import render
-
-    figures = measure_bench(rounds=rounds, progress=progress_lines(as_json))
-    if as_json:
-        print_json(figures)
-    else:
-        console.print(render(figures))
 
 
 def sensitivity(

@@ -95,7 +95,7 @@ def text_noise(config: VoiceConfig) -> NDArray[np.float32]:
 def upstream_answers(peer: UpstreamProcess, voice: Voice) -> Answers:
     """Load the voice in `peer` and ask it everything."""
     config = voice.config
-    peer.call("load", asset=str(voice.folder), sizes=upstream_sizes(config), threads=1, core=None)
+    peer.call("load", asset=str(voice.folder), sizes=upstream_sizes(config), threads=1, cores=None)
     inputs = make_inputs(config)
     speaker: str = peer.call("speaker_to_string", {"vector": inputs.speaker}).fields["text"]
     sample: str = peer.call("sample_to_string", {"codes": inputs.codes[0].T}).fields["text"]

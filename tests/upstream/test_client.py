@@ -30,7 +30,7 @@ def test_a_command_is_answered_by_another_process(peer: UpstreamProcess) -> None
 
 def test_an_error_over_there_is_raised_here_and_the_conversation_goes_on(peer: UpstreamProcess) -> None:
     with pytest.raises(UpstreamError, match=r"'load' failed with ModuleNotFoundError.*ChatTTS"):
-        peer.call("load", asset="nowhere", sizes={}, threads=1, core=None)
+        peer.call("load", asset="nowhere", sizes={}, threads=1, cores=None)
     with pytest.raises(UpstreamError, match="bench_prefill"):
         peer.call("bench_steps", count=1)
     with pytest.raises(UpstreamError, match="unexpected keyword argument 'extra'"):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .bench import StepBench
+from .bench import StepBench, clocks, since
 from .draws import Draws
 from .probes import Probes
 
@@ -42,13 +42,13 @@ class Peer:
         versions = {name: importlib.metadata.version(name) for name in PACKAGES}
         return {"pid": os.getpid(), "python": platform.python_version(), "versions": versions}, {}
 
-    def load(self, asset: str, sizes: dict[str, Any], threads: int, core: int | None) -> Reply:
-        """Load a voice from its asset folder at the given sizes, on `core` alone if one is named.
+    def load(self, asset: str, sizes: dict[str, Any], threads: int, cores: list[int] | None) -> Reply:
+        """Load a voice from its asset folder at the given sizes, on `cores` alone if some are named.
 
         Calls `_load`: `load` would compare the files with the published checkpoint's checksums.
         """
-        if core is not None:
-            os.sched_setaffinity(0, {core})
+        if cores is not None and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, cores)
         torch.set_num_threads(threads)
         started = time.perf_counter()
         package = importlib.import_module("ChatTTS")
@@ -182,6 +182,31 @@ class Peer:
         if self.bench is None:
             raise RuntimeError("bench_steps needs a bench_prefill before it")
         return self.bench.take(count), {}
+
+    def bench_sound(self, steps: int, count: int, seed: int = 0) -> Reply:
+        """Make audio of `steps` steps' random hidden states `count` times; seconds of each time, whole and by
+        stage.
+        """
+        width = self.chat.config.gpt.hidden_size
+        random = np.random.Generator(np.random.Philox(seed))
+        hidden = torch.from_numpy(random.standard_normal((1, width, steps), dtype=np.float32))
+        taken: dict[str, list[float]] = {}
+        for _ in range(count):
+            with torch.inference_mode():
+                started = clocks()
+                mel = self.chat.decoder(hidden)
+                between = since(started)
+                self.chat._vocos_decode(mel)
+                whole = since(started)
+            found = {
+                "network_wall_s": whole[0],
+                "network_cpu_s": whole[1],
+                "decoder_cpu_s": between[1],
+                "vocoder_cpu_s": whole[1] - between[1],
+            }
+            for name, seconds in found.items():
+                taken.setdefault(name, []).append(seconds)
+        return taken, {}
 
 
 def configure(config: Any, sizes: Mapping[str, Any]) -> None:
