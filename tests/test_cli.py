@@ -16,7 +16,8 @@ from labkit.results.store import Store
 from tests.results.factory import document
 
 COMMANDS = [
-    ["say"], ["run"], ["sweep"], ["report"], ["compare"], ["recipes"], ["doctor"], ["sensitivity"], ["bench", "self"], ["bench", "peers"],
+    ["say"], ["run"], ["sweep"], ["report"], ["compare"], ["recipes"], ["doctor"], ["sensitivity"], ["bench", "self"],
+    ["bench", "peers"],
     ["voices", "list"], ["voices", "show"], ["voices", "random"], ["results", "list"], ["results", "show"],
     ["train", "nano"],
 ]  # fmt: skip
