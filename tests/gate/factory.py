@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def gate_spec(**changes: Any) -> GateSpec:
     return GateSpec(**{**values, **changes})
 
 
+@cache
 def items_of(spec: GateSpec) -> list[str]:
     return [text.id for text in plan_run(spec.run_spec(default_recipes()[REFERENCE])).texts]
 
@@ -118,18 +120,20 @@ def tone(number: int) -> np.ndarray:
     return (0.2 * np.sin(2 * np.pi * (200 + 10 * number) * seconds)).astype(np.float32)
 
 
+@cache
 def forced_clip(number: int) -> ForcedClip:
     rng = np.random.default_rng(number)
     answer = Forced(
-        rng.standard_normal((STEPS + 1, 4, 626)).astype(np.float32),
+        rng.standard_normal((STEPS + 1, 4, 8)).astype(np.float32),
         rng.standard_normal((STEPS + 1, 16)).astype(np.float32),
     )
-    return ForcedClip(answer, rng.integers(0, 625, (STEPS, 4)), tone(number), tone(number))
+    return ForcedClip(answer, rng.integers(0, 7, (STEPS, 4)), tone(number), tone(number))
 
 
-def anchors(items: list[str]) -> dict[str, Anchor]:
-    clips = [forced_clip(number) for number in range(len(items))]
-    return {item: make_anchor(c.answer, c.codes, c.heard) for item, c in zip(items, clips, strict=True)}
+@cache
+def anchor(number: int) -> Anchor:
+    clip = forced_clip(number)
+    return make_anchor(clip.answer, clip.codes, clip.heard)
 
 
 def baseline(folder: Path, spec: GateSpec | None = None, **changes: Any) -> Baseline:
@@ -156,7 +160,12 @@ def baseline(folder: Path, spec: GateSpec | None = None, **changes: Any) -> Base
         )
         for salt, recipe in enumerate(spec.recipe)
     }
-    return Baseline(folder, Description(**{**values, **changes}), made, anchors(list(items)))
+    return Baseline(
+        folder,
+        Description(**{**values, **changes}),
+        made,
+        {item: anchor(number) for number, item in enumerate(items)},
+    )
 
 
 def costs(cpu_s: float, processes: int) -> Costs:
