@@ -12,9 +12,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.quality.audio import MIN_SECONDS, SILENCE_PEAK, spectrum
+from labkit.quality.audio import MIN_SECONDS, SILENCE_PEAK, active_level, spectrum, unfit
 from labkit.quality.base import SAMPLE_RATE, Clip, Metric, Need, Ready, Score
 from labkit.quality.tokens import find_loop
+from labkit.quality.transients import extra_transients
 
 CLIP_LEVEL = 0.999  # full scale but for rounding
 CLIP_RUN = 3  # samples in a row: single full-scale samples are peaks, a plateau is clipping
@@ -37,7 +38,12 @@ METRICS = (
     Metric("silence_share", "share", "neither", "10 ms frames more than 40 dB below the active level"),
     Metric("tail_db", "dB", "lower", "level of the last 20 ms against the active level"),
     Metric("high_band_db", "dB", "neither", "energy above 8 kHz against the energy below"),
+    Metric(
+        "high_band_loss_db", "dB", "lower", "how much of `high_band_db` is lost against the reference clip"
+    ),
+    Metric("extra_transients", "count", "lower", "clicks that the reference clip does not have"),
 )
+AGAINST_REFERENCE = ("high_band_loss_db", "extra_transients")
 
 
 @dataclass(frozen=True)
@@ -61,17 +67,20 @@ def check(
     ended: bool | None = None,
     codes: NDArray[np.integer] | None = None,
     expected_s: float | None = None,
+    reference_audio: NDArray[np.floating] | None = None,
 ) -> Validity:
-    """Check one clip, audio [N], optionally with its codes [T, 4] and expected length in seconds.
+    """Check one clip, audio [N], optionally with its codes [T, 4], its expected length in seconds, and what the
+    reference recipe made of the same tokens [M].
 
     Flags, in this order: `not_mono`, `sample_rate`, `empty`, `one_sample`, `non_finite`, `silent`, `too_short`,
-    `clipped`, `dc_offset`, `dropout`, `tail_cut`, `hit_max` (never ended), `ended_at_once`, `too_brief` and
+    `clipped`, `dc_offset`, `dropout`, `tail_cut`, `clicks`, `hit_max` (never ended), `ended_at_once`, `too_brief` and
     `too_long` (against the expected length), `token_loop`, `held_code`. Never raises for a bad clip.
     """
     samples = np.asarray(audio)
     flags, numbers, reasons = _integrity(samples, sample_rate)
     if "not_mono" not in flags:
         numbers["duration_s"] = samples.size / sample_rate
+    flags += _against_reference(samples, reference_audio, numbers, reasons)
     flags += _generation(numbers, reasons, ended=ended, codes=codes, expected_s=expected_s)
     for metric in METRICS:
         if metric.name != "valid" and metric.name not in numbers:
@@ -114,6 +123,29 @@ def _integrity(
         "tail_cut": numbers.get("tail_db", -99.0) > TAIL_CUT_DB,
     }
     return flags + [flag for flag, raised in limits.items() if raised], numbers, {}
+
+
+def _against_reference(
+    samples: NDArray[np.floating],
+    reference: NDArray[np.floating] | None,
+    numbers: dict[str, float],
+    reasons: dict[str, str],
+) -> list[str]:
+    """What the clip lost and gained; nothing, with a reason, where either clip is unfit."""
+    if "high_band_db" not in numbers:
+        return []
+    lacking = "no reference clip"
+    if reference is not None:
+        reason = unfit(reference, sample_rate=SAMPLE_RATE, max_s=float("inf"))
+        lacking = f"the reference clip is {reason}" if reason else ""
+    if lacking or reference is None:
+        reasons.update(dict.fromkeys(AGAINST_REFERENCE, lacking))
+        return []
+    wanted = _speech_numbers(np.asarray(reference, np.float64))["high_band_db"]
+    numbers["high_band_loss_db"] = wanted - numbers["high_band_db"]
+    clicks = extra_transients(samples, reference, active_level(samples))
+    numbers["extra_transients"] = float(clicks)
+    return ["clicks"] if clicks else []
 
 
 def _speech_numbers(wave: NDArray[np.float64]) -> dict[str, float]:
@@ -187,7 +219,7 @@ class ValidityScorer:
     cost_cpu_s = 0.01
 
     def availability(self) -> Ready:
-        return Ready("labkit validity 1")
+        return Ready("labkit validity 2")
 
     def load(self) -> None:
         """Nothing to load."""
@@ -197,8 +229,9 @@ class ValidityScorer:
         if expected is None and clip.reference_audio is not None:
             expected = len(clip.reference_audio) / SAMPLE_RATE
         found = check(
-            clip.audio, sample_rate=clip.sample_rate, ended=clip.ended, codes=clip.codes, expected_s=expected
-        )
+            clip.audio, sample_rate=clip.sample_rate, ended=clip.ended, codes=clip.codes, expected_s=expected,
+            reference_audio=clip.reference_audio,
+        )  # fmt: skip
         scores = {"valid": Score(float(not found.flags), ", ".join(found.flags))}
         for metric in METRICS[1:]:
             value = found.numbers.get(metric.name)
