@@ -25,7 +25,7 @@ FLOORS: list[set[str]] = [
     {"scenarios", "reference", "sensitivity"},
     {"speak", "search"},
     {"run"},
-    {"sweep", "bench", "doctor", "gate", "training"},
+    {"sweep", "bench", "doctor", "gate", "training", "gpu_check", "listening"},
     {"cli"},
     {"__main__"},
 ]

@@ -13,7 +13,8 @@ import typer
 from rich.markup import escape
 
 from labkit import __version__
-from labkit.cli import benching, doing, exporting, looking, probing, reading, searching
+from labkit.cli import benching, doing, exporting, gating, looking, probing, reading, searching
+from labkit.cli.listening import listen_app
 from labkit.cli.words import console, notes, show_warning
 from labkit.errors import LabError
 from labkit.training.cli import app as train_app
@@ -28,6 +29,7 @@ app = typer.Typer(
 voices_app = typer.Typer(help="List, inspect and make voices.", no_args_is_help=True)
 results_app = typer.Typer(help="Read the results store.", no_args_is_help=True)
 recipe_app = typer.Typer(help="Make recipes.", no_args_is_help=True)
+baseline_app = typer.Typer(help="Record and inspect what the gate compares with.", no_args_is_help=True)
 bench_app = typer.Typer(help="Benchmarks of the lab itself, measured side by side.", no_args_is_help=True)
 
 # every command of the lab, in the order of its help
@@ -36,6 +38,7 @@ app.command()(doing.run)
 app.command()(doing.sweep)
 app.command()(reading.report)
 app.command()(reading.compare)
+app.command()(gating.gate)
 app.command()(looking.recipes)
 app.add_typer(recipe_app, name="recipe")
 recipe_app.command("search")(searching.recipe_search)
@@ -46,12 +49,17 @@ app.add_typer(voices_app, name="voices")
 voices_app.command("list")(looking.voices_list)
 voices_app.command("show")(looking.voices_show)
 voices_app.command("random")(looking.voices_random)
+app.add_typer(baseline_app, name="baseline")
+baseline_app.command("record")(gating.baseline_record)
+baseline_app.command("list")(gating.baseline_list)
+baseline_app.command("show")(gating.baseline_show)
 app.add_typer(results_app, name="results")
 results_app.command("list")(reading.results_list)
 results_app.command("show")(reading.results_show)
 app.add_typer(bench_app, name="bench")
 bench_app.command("self")(benching.bench_self)
 bench_app.command("peers")(benching.bench_peers)
+app.add_typer(listen_app, name="listen")
 app.add_typer(train_app, name="train")
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from labkit.results.ratings import Vote
 from labkit.results.schema import RunDocument, Sample
 from labkit.results.units import QUANTILES, describe
 
@@ -32,7 +33,7 @@ IDENTITY = (
 IDENTITY_NUMBERS = ("texts", "threads", "seed", "repeats")
 LONG_COLUMNS = (
     "run_id", "sweep", "status", "recipe", "voice", "scenario", "corpus", "device", "threads", "seed", "audio_path",
-    "level", "phase", "repetition", "item", "step", "metric", "value", "unit", "reason",
+    "level", "phase", "repetition", "item", "step", "metric", "value", "unit", "reason", "rater",
 )  # fmt: skip
 
 
@@ -72,12 +73,32 @@ def wide_frame(rows: Iterable[WideRow]) -> pd.DataFrame:
     )
 
 
-def long_frame(documents: Iterable[RunDocument], *, steps: bool = False) -> pd.DataFrame:
-    """The long table; `steps` adds each sample's series."""
+def long_frame(
+    documents: Iterable[RunDocument], *, steps: bool = False, votes: Iterable[Vote] = ()
+) -> pd.DataFrame:
+    """The long table; `steps` adds each sample's series, `votes` what listeners said of these runs."""
+    documents = list(documents)
     records = [record for document in documents for record in _long_records(document, steps)]
+    records += _vote_records(documents, votes)
     frame = pd.DataFrame.from_records(records, columns=list(LONG_COLUMNS))
     frame["value"] = pd.to_numeric(frame["value"])
     return frame
+
+
+def vote_columns(votes: Iterable[Vote]) -> pd.DataFrame:
+    """By run id: `<metric>_mean` over the votes on recipes and `<metric>_n`, how many there are."""
+    said: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for vote in votes:
+        if not vote.anchor:
+            said[vote.run_id][vote.metric].append(vote.value)
+    rows = {
+        run: {
+            **{f"{metric}_mean": float(np.mean(values)) for metric, values in found.items()},
+            **{f"{metric}_n": float(len(values)) for metric, values in found.items()},
+        }
+        for run, found in said.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", dtype="float64")
 
 
 def latest_runs(wide: pd.DataFrame) -> pd.DataFrame:
@@ -179,6 +200,17 @@ def _long_records(document: RunDocument, steps: bool) -> Iterator[dict[str, Any]
             "unit": score.unit,
             "reason": score.reason,
         }
+
+
+def _vote_records(documents: list[RunDocument], votes: Iterable[Vote]) -> Iterator[dict[str, Any]]:
+    """Votes on recipes; those that test the listener say nothing of a run."""
+    runs = {document.run_id: {**_identity(document), **_identity_numbers(document)} for document in documents}
+    for vote in votes:
+        if vote.anchor or vote.run_id not in runs:
+            continue
+        run = {name: value for name, value in runs[vote.run_id].items() if name in LONG_COLUMNS}
+        where = {"level": "vote", "item": vote.item, "rater": vote.rater}
+        yield run | _number(vote.metric, vote.value) | where
 
 
 def _number(name: str, value: float | None, reason: str = "") -> dict[str, Any]:

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from labkit.errors import StoreError, UserError
 from labkit.results.migrate import migrate
+from labkit.results.ratings import Vote, read_votes
 from labkit.results.schema import RunDocument
 from labkit.spec import SweepSpec
 
@@ -210,14 +211,19 @@ def read_document(path: Path) -> RunDocument:
 
 
 def load_wide(folder: Path | str | None = None, *, sweep: str | None = None) -> pd.DataFrame:
-    """One row per run: identity, status, and p50/p90/p95/p99 of each measured metric (see `labkit.results.frames`)."""
-    from labkit.results.frames import wide_frame
+    """One row per run: identity, status, and p50/p90/p95/p99 of each measured metric (see `labkit.results.frames`).
+
+    With votes of listeners in the store, their means as well.
+    """
+    from labkit.results.frames import vote_columns, wide_frame
     from labkit.results.index import wide_rows
 
     rows, damaged = wide_rows(Store(folder))
     for item in damaged:
         warnings.warn(item.reason, DamagedDocumentWarning, stacklevel=2)
-    return wide_frame([row for row in rows if sweep is None or row.identity["sweep"] == sweep])
+    frame = wide_frame([row for row in rows if sweep is None or row.identity["sweep"] == sweep])
+    votes = _votes(Store(folder))
+    return frame.join(vote_columns(votes), on="run_id") if votes else frame
 
 
 def load_long(
@@ -232,7 +238,15 @@ def load_long(
     documents = [
         document for document in Store(folder).documents() if sweep is None or document.sweep == sweep
     ]
-    return long_frame(documents, steps=steps)
+    return long_frame(documents, steps=steps, votes=_votes(Store(folder)))
+
+
+def _votes(store: Store) -> list[Vote]:
+    """What listeners said; warns about each vote that cannot be read."""
+    votes, problems = read_votes(store.folder)
+    for problem in problems:
+        warnings.warn(problem, DamagedDocumentWarning, stacklevel=3)
+    return votes
 
 
 def _refuse_constant(text: str) -> Any:

@@ -1,0 +1,109 @@
+"""Commands of blind listening: listen page, import, results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from labkit.cli.words import JsonFlag, StoreOption, console, print_json, print_rows
+from labkit.results.units import MISSING
+
+listen_app = typer.Typer(help="Let people listen, blind, and count what they say.", no_args_is_help=True)
+
+
+@listen_app.command("page")
+def page(
+    runs: Annotated[
+        str, typer.Option(help="Run ids or recipes, the baseline first: torch-fp32,ort-int8-dynamic.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")] = Path("listen.html"),
+    kind: Annotated[
+        str, typer.Option(help="mos (rate each clip) or ab (compare with the first run).")
+    ] = "mos",
+    texts: Annotated[int | None, typer.Option(min=2, help="Only the first N texts.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed is another test in another order.")] = 0,
+    results: StoreOption = None,
+) -> None:
+    """Write a blind test of runs with kept audio as one HTML page that anyone can open.
+
+    Example: `labkit listen page --runs torch-fp32,ort-int8-dynamic --kind ab -o listen.html`
+    """
+    from labkit.listening import make_test, write_page
+    from labkit.results.store import Store
+
+    store = Store(results)
+    wanted = [name.strip() for name in runs.split(",") if name.strip()]
+    test = make_test(store, wanted, kind=kind, seed=seed, texts=texts)  # type: ignore[arg-type]  # checked there
+    path = write_page(store, test, out)
+    console.print(f"listening test {test.id}: [bold]{path}[/], {len(test.trials)} trials", soft_wrap=True)
+    console.print(
+        f"its key stays in {store.folder / 'listening'}; read votes with `labkit listen import votes.json`",
+        soft_wrap=True,
+    )
+
+
+@listen_app.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Files of votes that the page saved.")],
+    results: StoreOption = None,
+) -> None:
+    """Read votes into the results store. Importing a file again adds nothing.
+
+    Example: `labkit listen import votes-*.json`
+    """
+    from labkit.listening import import_votes
+    from labkit.results.store import Store
+
+    for file in files:
+        found = import_votes(Store(results), file)
+        missing = f", {found.missing} trials without an answer" if found.missing else ""
+        again = f", {found.known} known already" if found.known else ""
+        console.print(
+            f"{found.rater}, test {found.test}: {found.added} votes added{again}{missing}", highlight=False
+        )
+
+
+@listen_app.command("results")
+def results_(
+    test: Annotated[str | None, typer.Argument(help="Only this test.")] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option("--leave-out", help="A listener who does not count (repeatable).")
+    ] = None,
+    results: StoreOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """What listeners thought of each recipe, with intervals over listeners and texts, and how they did themselves.
+
+    Example: `labkit listen results`
+    """
+    from labkit.listening import listeners, opinions
+    from labkit.results.store import Store
+
+    store = Store(results)
+    found, people = opinions(store, test, leave_out=leave_out or ()), listeners(store, test)
+    if as_json:
+        print_json({"opinions": _plain(found), "listeners": _plain(people)})
+        return
+    if found.empty:
+        console.print("no votes are in the store; `labkit listen page` makes a test")
+        return
+    _print("opinions", found)
+    _print("listeners", people)
+
+
+def _print(title: str, frame: Any) -> None:
+    rows = [[_cell(value) for value in row] for row in frame.to_numpy(object)]
+    print_rows(title, [str(name) for name in frame], rows)
+
+
+def _plain(frame: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
+    return rows
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return MISSING
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
