@@ -2,7 +2,7 @@
 
 All recipes are compared with the reference that the code at hand makes. If that drifted, nothing else would show it:
 so a baseline keeps the reference's tokens whole, and of its answers just enough to see a change. A sentence of two
-seconds takes about 3 kB. Shapes as in `labkit.gate.figures`; N samples.
+seconds takes about 7 kB. Shapes as in `labkit.gate.figures`; N samples.
 """
 
 from __future__ import annotations
