@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from labkit.artifacts.files import ArtifactFolder
@@ -108,7 +107,7 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     """Quantize the products of the exported GPT."""
     from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE, ROPE_TABLES
     from labkit.export.graph import weight_bytes
-    from labkit.quantize.dynamic import quantize_dynamic
+    from labkit.quantize.dynamic import quantize_gpt_dynamic
     from labkit.quantize.static import quantize_static
     from labkit.quantize.weight_only import quantize_weights
 
@@ -116,14 +115,14 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     job.say("quantizing")
     started = time.perf_counter()
     options = job.plan.make_options
+    feeds = _calibration_inputs(job, manifest["details"])  # nothing is spoken unless they are read
     if job.plan.choice.precision == "int8-dynamic":
-        details = quantize_dynamic(source, folder, MODEL_FILE, HEAD_NODE, options)
+        details = quantize_gpt_dynamic(source, folder, MODEL_FILE, HEAD_NODE, options, feeds, job.say)
     elif job.plan.choice.precision == "int8-static":
-        feeds = _calibration_inputs(job, manifest["details"])
         details = quantize_static(source, folder, MODEL_FILE, HEAD_NODE, feeds, options, job.say)
     else:
         bits = {"int8-weight": 8, "int4-weight": 4}[job.plan.choice.precision]
-        details = quantize_weights(source, folder, MODEL_FILE, HEAD_NODE, bits, options)
+        details = quantize_weights(source, folder, MODEL_FILE, HEAD_NODE, bits, options, feeds, job.say)
     check_model(folder / MODEL_FILE)
     seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
     details["step_weights_bytes"] = weight_bytes(folder / MODEL_FILE, except_for=ROPE_TABLES)
@@ -133,13 +132,13 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
 def _quantize_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """Quantize the products of an exported decoder or vocoder; the vocoder's last one stays in float32."""
     from labkit.export.networks_onnx import MODEL_FILE, VOCODER_HEAD
-    from labkit.quantize.dynamic import quantize_dynamic
+    from labkit.quantize.dynamic import quantize_network
 
     source, manifest = _exact(job)
     job.say("quantizing")
     started = time.perf_counter()
     head = VOCODER_HEAD if job.plan.stage == "vocoder" else ""
-    details = quantize_dynamic(source, folder, MODEL_FILE, head, job.plan.make_options)
+    details = quantize_network(source, folder, MODEL_FILE, head, job.plan.make_options)
     check_model(folder / MODEL_FILE)
     seconds = {"export": manifest["seconds"]["export"], "quantize": time.perf_counter() - started}
     return {**manifest["details"], **details}, seconds
@@ -179,20 +178,12 @@ def _exact(job: _Job) -> tuple[Path, dict[str, Any]]:
 
 
 def _calibration_inputs(job: _Job, details: Mapping[str, Any]) -> Iterator[dict[str, NDArray[Any]]]:
-    """All inputs of the exported GPT for each recorded sentence: read at once, into an empty cache of its length."""
+    """The exported GPT's inputs for each sentence; the list is looked at when the first of them is asked for."""
+    from labkit.artifacts.recorded import stage_inputs
     from labkit.calibration import calibration_set
 
     sentences = calibration_set(job.voice, sentences=int(job.plan.make_options["sentences"]))
-    for feed in sentences.feeds("gpt", job.progress):
-        length = feed["embeddings"].shape[1]
-        cache = np.zeros((1, details["heads"], length, details["head_dim"]), np.float32)
-        yield {
-            **feed,
-            "last_position": np.array([length - 1], np.int32),
-            "longest": np.array([length], np.int32),
-            "read_at": np.array([[length - 1]], np.int64),
-            **{f"past_{kind}_{i}": cache for kind in ("key", "value") for i in range(details["layers"])},
-        }
+    yield from stage_inputs(sentences, "gpt", details, job.progress)
 
 
 _MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]]]] = {

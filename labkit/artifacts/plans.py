@@ -44,11 +44,11 @@ _VOICE_FILES = Maker("voice-files", version=1, packages=())
 _EXPORT_GPT = Maker("export-gpt", version=3, options=GPT_OPTIONS)
 _EXPORT_DECODER = Maker("export-network", version=1)
 _EXPORT_VOCODER = Maker("export-network", version=1, options=VOCODER_OPTIONS)
-_QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=2, options=dynamic.OPTIONS)
+_QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=3, options=dynamic.OPTIONS)
 _QUANTIZE_NETWORK_DYNAMIC = Maker("quantize-network-dynamic", version=1, options=dynamic.NETWORK_OPTIONS)
-_QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=2, options=weight_only.INT8_OPTIONS)
-_QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=2, options=weight_only.INT4_OPTIONS)
-_QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=1, options=static.OPTIONS)
+_QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=3, options=weight_only.INT8_OPTIONS)
+_QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=3, options=weight_only.INT4_OPTIONS)
+_QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=2, options=static.OPTIONS)
 _HALVE_GPT = Maker("halve-gpt", version=1, options=GPT_OPTIONS)
 _HALVE_DECODER = Maker("halve-network", version=1)
 _HALVE_VOCODER = Maker("halve-network", version=1, options=VOCODER_OPTIONS)
@@ -58,12 +58,12 @@ _MAKERS: dict[tuple[str, StageName, str], Maker] = {
     ("ort-cpu", "gpt", "fp32"): _EXPORT_GPT,
     ("ort-cpu", "decoder", "fp32"): _EXPORT_DECODER,
     ("ort-cpu", "vocoder", "fp32"): _EXPORT_VOCODER,
-    ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
-    ("ort-cpu", "decoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
-    ("ort-cpu", "vocoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
     ("ort-cpu", "gpt", "fp16"): _HALVE_GPT,
     ("ort-cpu", "decoder", "fp16"): _HALVE_DECODER,
     ("ort-cpu", "vocoder", "fp16"): _HALVE_VOCODER,
+    ("ort-cpu", "gpt", "int8-dynamic"): _QUANTIZE_GPT_DYNAMIC,
+    ("ort-cpu", "decoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
+    ("ort-cpu", "vocoder", "int8-dynamic"): _QUANTIZE_NETWORK_DYNAMIC,
     ("ort-cpu", "gpt", "int8-static"): _QUANTIZE_GPT_STATIC,
     ("ort-cpu", "gpt", "int8-weight"): _QUANTIZE_GPT_INT8,
     ("ort-cpu", "gpt", "int4-weight"): _QUANTIZE_GPT_INT4,
@@ -119,7 +119,7 @@ def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: 
         inputs["audio_path"] = audio_path
     if choice.precision == "fp16":
         inputs["recordings"] = half_set(voice, audio_path).content_hash
-    if choice.precision == "int8-static":
+    if choice.precision == "int8-static" or options.get("algorithm") == "gptq":
         from labkit.calibration import calibration_set
 
         inputs["calibration"] = calibration_set(voice, sentences=int(options["sentences"])).content_hash

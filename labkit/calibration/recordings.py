@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.calibration.texts import MIN_SENTENCES, calibration_texts, default_corpus
+from labkit.calibration.texts import (
+    MIN_SENTENCES,
+    calibration_texts,
+    default_corpus,
+    judging_corpus,
+    judging_texts,
+)
 from labkit.engines.base import FloatArray, IntArray
 from labkit.errors import InvalidAudioError, LabError
 from labkit.model.checkpoint import load_embeddings
@@ -221,6 +227,23 @@ def calibration_set(
     """
     texts = calibration_texts(corpus or default_corpus(voice), sentences, minimum=minimum)
     return CalibrationSet(voice, texts, seed, voice.speaker(speaker), audio_path, threads)
+
+
+def judging_set(
+    voice: Voice,
+    corpus: str | None = None,
+    sentences: int = 40,
+    *,
+    seed: int = 0,
+    speaker: str | None = None,
+    threads: int = 1,
+) -> CalibrationSet:
+    """The like of `calibration_set` for judging what was calibrated: sentences of evaluation lists.
+
+    `corpus`: one of them or several joined by `+`; None chooses by the voice; a shorter one is taken whole.
+    """
+    texts = judging_texts(corpus or judging_corpus(voice), sentences)
+    return CalibrationSet(voice, texts, seed, voice.speaker(speaker), "hidden", threads)
 
 
 _ARRAYS = ("ids", "codes", "hidden", "mel")

@@ -30,6 +30,30 @@ def default_corpus(voice: Voice) -> str:
     return "nano-calibration" if set(voice.domain_words) <= set(DIGITS) else "nano-domain-calibration"
 
 
+def judging_corpus(voice: Voice) -> str:
+    """The evaluation lists that go with `default_corpus`."""
+    if not voice.domain_words:
+        return "english-evaluation+mandarin-evaluation"
+    return "nano-heldout" if set(voice.domain_words) <= set(DIGITS) else "nano-domain-eval"
+
+
+def judging_texts(corpus: str, sentences: int) -> tuple[CorpusText, ...]:
+    """`sentences` texts of evaluation lists joined by `+`, or all if they are fewer, spread evenly.
+
+    CalibrationError for a calibration list: what was chosen on it would look better than it is.
+    """
+    lists = [load_corpus(name.strip()) for name in corpus.split("+")]
+    for each in lists:
+        if each.split != "evaluation":
+            raise CalibrationError(
+                f"corpus {each.name!r} is a calibration list: a recipe cannot be judged by what it was tuned on. "
+                "Name an evaluation list."
+            )
+    texts = [text for each in lists for text in each.texts]
+    count = min(sentences, len(texts))
+    return tuple(texts[i * len(texts) // count] for i in range(count))
+
+
 def calibration_texts(corpus: str, sentences: int, *, minimum: int = MIN_SENTENCES) -> tuple[CorpusText, ...]:
     """`sentences` texts, spread evenly over the list, so that each of its domains is there.
 

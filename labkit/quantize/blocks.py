@@ -7,13 +7,16 @@ Arrays in, arrays out; it knows the layout that ONNX Runtime's MatMulNBits reads
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.quantize.feedback import round_with_feedback
+
 FloatArray = NDArray[np.float32]
-Algorithm = Literal["rtn", "hqq"]
+Algorithm = Literal["rtn", "hqq", "gptq"]
 
 _TINY = np.float32(
     1e-30
@@ -53,39 +56,63 @@ class Blocks:
 
 
 def quantize_blocks(
-    weight: FloatArray, *, bits: int, block: int, symmetric: bool, algorithm: Algorithm
+    weight: FloatArray,
+    *,
+    bits: int,
+    block: int,
+    symmetric: bool,
+    algorithm: Algorithm,
+    gram: FloatArray | None = None,
 ) -> Blocks:
     """weight [K, N] of which `block` divides K, in `bits` (4 or 8).
 
     `rtn` rounds to the nearest of evenly spaced levels from the block's least to its largest value. `hqq` then moves
-    levels so that a norm that forgives outliers gets smaller; it needs zero points (`symmetric=False`).
+    levels so that a norm that forgives outliers gets smaller; it needs zero points (`symmetric=False`). `gptq` makes
+    good for each rounding error in the weights that follow; it needs the `gram` matrix [K, K] of the inputs.
     """
     inputs, outputs = weight.shape
     if inputs % block:
         raise ValueError(f"quantize_blocks: block {block} does not divide {inputs} inputs")
     if algorithm == "hqq" and symmetric:
         raise ValueError("quantize_blocks: hqq moves zero points, so symmetric must be False")
+    top = np.float32(2**bits - 1)
     values = np.ascontiguousarray(weight.T, np.float32).reshape(outputs, -1, block)
+    if algorithm == "gptq":
+        if gram is None:
+            raise ValueError("quantize_blocks: gptq needs the Gram matrix of the inputs")
+        codes, scales, zeros = round_with_feedback(
+            weight,
+            gram,
+            block=block,
+            levels=partial(_levels, bits=bits, symmetric=symmetric),
+            limits=(0, float(top)),
+        )
+        codes = codes.reshape(values.shape)
+    else:
+        scales, zeros = _levels(values, bits, symmetric)
+        if algorithm == "hqq":
+            scales, zeros = _half_quadratic(values, scales, zeros, top)
+        codes = _codes(values, scales, zeros, top)
+    kept_zeros = None if symmetric else zeros.astype(np.uint8)
+    return Blocks(codes.astype(np.uint8), scales.astype(np.float32), kept_zeros, bits)
+
+
+def _levels(values: NDArray[Any], bits: int, symmetric: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Scales and zero points [...] of evenly spaced levels that span each block of values [..., block].
+
+    Symmetric: the value of largest magnitude becomes the lowest code, the only one without a mirror, so scales may be
+    negative.
+    """
     if symmetric:
-        return _symmetric(values, bits)
+        middle = 2 ** (bits - 1)
+        peak = np.take_along_axis(values, np.abs(values).argmax(-1)[..., None], -1)[..., 0]
+        scales = np.where(peak == 0, _TINY, peak / -middle)
+        return scales.astype(values.dtype), np.full_like(peak, middle)
     low = np.minimum(values.min(-1), 0)  # zero stays a level, so that it is kept exactly
     high = np.maximum(values.max(-1), 0)
-    top = np.float32(2**bits - 1)
+    top = 2**bits - 1
     scales = np.maximum((high - low) / top, _TINY)
-    zeros = np.clip(np.rint(-low / scales), 0, top)
-    if algorithm == "hqq":
-        scales, zeros = _half_quadratic(values, scales, zeros, top)
-    codes = _codes(values, scales, zeros, top).astype(np.uint8)
-    return Blocks(codes, scales.astype(np.float32), zeros.astype(np.uint8), bits)
-
-
-def _symmetric(values: FloatArray, bits: int) -> Blocks:
-    """The value of largest magnitude becomes the lowest code, the only one without a mirror; scales may be negative."""
-    middle = 2 ** (bits - 1)
-    peak = np.take_along_axis(values, np.abs(values).argmax(-1)[..., None], -1)[..., 0]
-    scales = np.where(peak == 0, _TINY, peak / np.float32(-middle)).astype(np.float32)
-    codes = _codes(values, scales, np.full_like(scales, middle), np.float32(2**bits - 1))
-    return Blocks(codes.astype(np.uint8), scales, None, bits)
+    return scales, np.clip(np.rint(-low / scales), 0, top)
 
 
 def _half_quadratic(

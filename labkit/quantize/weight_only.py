@@ -8,16 +8,18 @@ numbers do not depend on what else is in its batch. Layers may be left in float3
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.errors import SpecError
-from labkit.quantize.blocks import quantize_blocks
+from labkit.quantize.blocks import Algorithm, quantize_blocks
 from labkit.quantize.layers import LayerList, layer_of, layers_of
-from labkit.quantize.onnx_files import constant_products, save
+from labkit.quantize.observing import Feed, Tell, grams
+from labkit.quantize.onnx_files import constant_products, count_layers, left_alone, save, take_weight
 from labkit.spec import Option
 
 if TYPE_CHECKING:
@@ -25,95 +27,109 @@ if TYPE_CHECKING:
 
 _COMMON: Mapping[str, tuple[Option, ...]] = {
     "accuracy_level": (4, 1),  # 4 multiplies in INT8, 1 in float32
+    "sentences": (100, 50, 200),  # that gptq is calibrated on
     "quantize_heads": (False, True),
     "fp32_layers": LayerList(),  # left as they are
 }
 INT8_OPTIONS: Mapping[str, tuple[Option, ...]] = {
-    "block_size": (32, 64, 128),
+    "block_size": (32, 16, 64, 128),
     "symmetric": (True, False),  # no zero points
+    "algorithm": ("rtn", "gptq"),
     **_COMMON,
 }
 """Build options at 8 bits with the values they may take, the default first."""
 INT4_OPTIONS: Mapping[str, tuple[Option, ...]] = {
-    "block_size": (32, 64, 128),
+    "block_size": (32, 16, 64, 128),
     "symmetric": (False, True),
-    "algorithm": ("rtn", "hqq"),
+    "algorithm": ("rtn", "hqq", "gptq"),
     "int8_layers": LayerList(),  # as `int8-weight` has them, in blocks of this size
     **_COMMON,
 }
 """Build options at 4 bits."""
 _DOMAIN = "com.microsoft"
+_ALGORITHMS: Mapping[str, Algorithm] = {"rtn": "rtn", "hqq": "hqq", "gptq": "gptq"}
 
 
 def quantize_weights(
-    source: Path, folder: Path, model: str, heads: str, bits: int, options: Mapping[str, Option]
+    source: Path,
+    folder: Path,
+    model: str,
+    heads: str,
+    bits: int,
+    options: Mapping[str, Option],
+    feeds: Iterable[Feed] = (),
+    tell: Tell = lambda _: None,
 ) -> dict[str, Any]:
     """Quantize the weights of `source/model` into `folder`; returns what the manifest records.
 
-    `options` are complete; `heads` names the product that is left alone unless `quantize_heads` is set. SpecError for
-    a block size that does not divide the inputs of a product, for a layer that is not there, and for options that
-    contradict each other.
+    `options` are complete; `heads` names the product that is left alone unless `quantize_heads` is set; `feeds`,
+    complete inputs of the graph, are read for `algorithm: gptq` alone. SpecError for a block size that does not divide
+    the inputs of a product, for a layer that is not there, and for options that contradict each other.
     """
     import onnx
 
-    algorithm, symmetric = str(options.get("algorithm", "rtn")), bool(options["symmetric"])
+    algorithm, symmetric = options["algorithm"], bool(options["symmetric"])
     if algorithm == "hqq" and symmetric:
         raise SpecError("options algorithm: hqq and symmetric: true contradict each other; drop symmetric.")
     graph = onnx.load(source / model)
-    weights = {tensor.name: tensor for tensor in graph.graph.initializer}
-    exact, wider = _layers_apart(constant_products(graph, []), options)
-    excluded = [node.name for node in constant_products(graph, []) if layer_of(node.name) in exact]
-    excluded += [] if options["quantize_heads"] else [heads]
+    excluded = left_alone(graph, heads, options)
+    wider = _layers_in_8_bits(graph, options)
     products = constant_products(graph, excluded)
-    _require_division(products, weights, int(options["block_size"]))
-    in_8_bits = {**options, "symmetric": INT8_OPTIONS["symmetric"][0], "algorithm": "rtn"}
+    _require_division(graph, products, int(options["block_size"]))
+    inputs = (node.input[0] for node in products)
+    seen = grams(source / model, inputs, feeds, tell) if algorithm == "gptq" else {}
+    in_8_bits = {**options, "symmetric": INT8_OPTIONS["symmetric"][0]}
+    in_8_bits["algorithm"] = "gptq" if algorithm == "gptq" else "rtn"
     for node in products:
-        weight = onnx.numpy_helper.to_array(weights[node.input[1]])
-        is_wider = layer_of(node.name) in wider
+        tell(f"rounding {node.name}")
+        weight, gram = take_weight(graph, node.input[1]), seen.pop(node.input[0], None)
         replacement, tensors = (
-            _in_blocks(node, weight, 8, in_8_bits) if is_wider else _in_blocks(node, weight, bits, options)
+            _in_blocks(node, weight, gram, 8, in_8_bits)
+            if layer_of(node.name) in wider
+            else _in_blocks(node, weight, gram, bits, options)
         )
-        graph.graph.initializer.remove(weights.pop(node.input[1]))
         graph.graph.initializer.extend(tensors)
         node.CopyFrom(replacement)
     save(graph, folder / model)
-    return {"quantized_nodes": len(products), "excluded_nodes": excluded, "bits": bits, **options}
+    counts = {"quantized_nodes": len(products), "excluded_nodes": excluded, "bits": bits}
+    return {"tool": "labkit", **counts, **options}
 
 
-def _layers_apart(
-    products: list[onnx.NodeProto], options: Mapping[str, Option]
-) -> tuple[frozenset[int], frozenset[int]]:
-    """The layers that stay in float32, and those in 8 bits among others in 4."""
-    layers = 1 + max(layer for node in products if (layer := layer_of(node.name)) is not None)
+def _layers_in_8_bits(graph: onnx.ModelProto, options: Mapping[str, Option]) -> frozenset[int]:
+    """The layers in 8 bits among others in 4."""
+    layers = count_layers(graph)
     exact, wider = (layers_of(name, options.get(name, ""), layers) for name in ("fp32_layers", "int8_layers"))
     if twice := sorted(exact & wider):
         raise SpecError(f"options fp32_layers and int8_layers both name layer {twice[0]}; keep it in one.")
-    return exact, wider
+    return wider
 
 
-def _require_division(
-    products: list[onnx.NodeProto], weights: Mapping[str, onnx.TensorProto], block: int
-) -> None:
-    for node in products:
-        inputs = weights[node.input[1]].dims[0]
+def _require_division(graph: onnx.ModelProto, products: list[onnx.NodeProto], block: int) -> None:
+    inputs_of = {tensor.name: tensor.dims[0] for tensor in graph.graph.initializer if tensor.dims}
+    widths = {node.name: inputs_of[node.input[1]] for node in products}
+    for name, inputs in widths.items():
         if inputs % block:
-            fitting = [size for size in (128, 64, 32) if inputs % size == 0]
+            fitting = [size for size in (128, 64, 32, 16) if not any(each % size for each in widths.values())]
             remedy = f"choose {', '.join(map(str, fitting))}" if fitting else "choose int8-dynamic"
             raise SpecError(
-                f"block_size {block} does not divide the {inputs} inputs of {node.name}; {remedy} for this voice."
+                f"block_size {block} does not divide the {inputs} inputs of {name}; {remedy} for this voice."
             )
 
 
 def _in_blocks(
-    node: onnx.NodeProto, weight: np.ndarray[Any, Any], bits: int, options: Mapping[str, Option]
+    node: onnx.NodeProto,
+    weight: NDArray[np.float32],
+    gram: NDArray[np.float32] | None,
+    bits: int,
+    options: Mapping[str, Option],
 ) -> tuple[onnx.NodeProto, list[onnx.TensorProto]]:
     """The node that multiplies by blocks of `weight` [K, N], and its tensors."""
     import onnx
 
     block = int(options["block_size"])
     blocks = quantize_blocks(
-        weight, bits=bits, block=block, symmetric=bool(options["symmetric"]),
-        algorithm="hqq" if options.get("algorithm") == "hqq" else "rtn",
+        weight, bits=bits, block=block, symmetric=bool(options["symmetric"]), gram=gram,
+        algorithm=_ALGORITHMS[str(options["algorithm"])],
     )  # fmt: skip
     named = dict(zip(("blocks", "scales", "zeros"), blocks.packed(), strict=True))
     tensors = [

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from labkit.calibration import MAX_SENTENCES, MIN_SENTENCES, calibration_texts, default_corpus
+from labkit.calibration import (
+    MAX_SENTENCES,
+    MIN_SENTENCES,
+    calibration_texts,
+    default_corpus,
+    judging_set,
+)
 from labkit.errors import CalibrationError, SpecError
 from labkit.text.corpus import load_corpus
 from labkit.text.numbers import DIGITS
@@ -93,3 +99,17 @@ def test_the_default_list_fits_the_voice(tiny_voice: Voice, words, expected: str
     voice = replace(tiny_voice, card=replace(tiny_voice.card, domain_words=words and tuple(words)))
     assert default_corpus(voice) == expected
     assert len(calibration_texts(expected, 100)) == 100
+
+
+def test_what_was_calibrated_is_judged_on_other_sentences(tiny_voice: Voice) -> None:
+    for words in (None, DIGITS, (*DIGITS, "open")):
+        voice = replace(tiny_voice, card=replace(tiny_voice.card, domain_words=words))
+        judged = {text.text for text in judging_set(voice).texts}
+        calibrated = {text.text for text in calibration_texts(default_corpus(voice), 100)}
+        assert len(judged) == 40 and not judged & calibrated
+    assert len(judging_set(tiny_voice, "nano-smoke").texts) == 4
+
+
+def test_a_calibration_list_is_none_to_judge_by(tiny_voice: Voice) -> None:
+    with pytest.raises(CalibrationError, match="'english-calibration' is a calibration list"):
+        judging_set(tiny_voice, "english-evaluation+english-calibration")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,12 @@ DEFAULTS = {
 }
 
 
-def quantize(source: Path, folder: Path, bits: int = 4, **options: Option) -> tuple[dict, onnx.ModelProto]:
-    details = quantize_weights(source, folder, MODEL_FILE, HEAD_NODE, bits, {**DEFAULTS[bits], **options})
+def quantize(
+    source: Path, folder: Path, bits: int = 4, feeds: Iterable[dict[str, np.ndarray]] = (), **options: Option
+) -> tuple[dict, onnx.ModelProto]:
+    details = quantize_weights(
+        source, folder, MODEL_FILE, HEAD_NODE, bits, {**DEFAULTS[bits], **options}, feeds
+    )
     onnx.checker.check_model(str(folder / MODEL_FILE), full_check=True)
     return details, onnx.load(folder / MODEL_FILE)
 
@@ -53,7 +58,15 @@ def only_node(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize(
     ("bits", "options"),
-    [(8, {}), (8, {"symmetric": False}), (4, {}), (4, {"symmetric": True}), (4, {"algorithm": "hqq"})],
+    [
+        (8, {}),
+        (8, {"symmetric": False}),
+        (8, {"block_size": 16}),
+        (4, {}),
+        (4, {"symmetric": True}),
+        (4, {"block_size": 16}),
+        (4, {"algorithm": "hqq"}),
+    ],
 )
 def test_the_runtime_multiplies_by_what_the_blocks_stand_for(
     exact_in_blocks: Path, tmp_path: Path, bits: int, options: dict[str, Option]
@@ -69,7 +82,7 @@ def test_the_runtime_multiplies_by_what_the_blocks_stand_for(
     weight = next(onnx.numpy_helper.to_array(t) for t in exact.graph.initializer if t.name == "1.down.weight")
     used = {**DEFAULTS[bits], **options}
     restored = quantize_blocks(
-        weight, bits=bits, block=32, symmetric=used["symmetric"], algorithm=used.get("algorithm", "rtn")
+        weight, bits=bits, block=used["block_size"], symmetric=used["symmetric"], algorithm=used["algorithm"]
     ).restore()
     given = np.random.default_rng(0).standard_normal((1, 3, 96)).astype(np.float32)
     session = ort.InferenceSession(part.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -77,15 +90,36 @@ def test_the_runtime_multiplies_by_what_the_blocks_stand_for(
     assert np.abs(restored - weight).max() > 0
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_feedback_brings_the_graph_nearer_to_the_exact_one(
+    exact_in_blocks: Path, feeds_in_blocks, tmp_path: Path, bits: int
+) -> None:
+    import onnxruntime as ort
+
+    def hidden(folder: Path) -> np.ndarray:
+        session = ort.InferenceSession(str(folder / MODEL_FILE), providers=["CPUExecutionProvider"])
+        return session.run(["hidden"], feeds_in_blocks[1])[0]
+
+    errors = []
+    for algorithm in ("rtn", "gptq"):
+        folder = tmp_path / algorithm
+        folder.mkdir()
+        quantize(exact_in_blocks, folder, bits, feeds_in_blocks, algorithm=algorithm, accuracy_level=1)
+        errors.append(np.linalg.norm(hidden(folder) - hidden(exact_in_blocks)))
+    assert 0 < errors[1] < 0.9 * errors[0]
+
+
 def test_a_block_size_that_does_not_divide_is_named_with_those_that_do(
     exact: Path, exact_in_blocks: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(SpecError, match=r"block_size 64 does not divide the 96 inputs of 0.down.*choose 32"):
+    with pytest.raises(
+        SpecError, match=r"block_size 64 does not divide the 96 inputs of 0.down.*choose 32, 16"
+    ):
         quantize(exact_in_blocks, tmp_path, block_size=64)
-    with pytest.raises(SpecError, match=r"does not divide the 64 inputs of 0.qkv.*choose 64, 32"):
+    with pytest.raises(SpecError, match=r"does not divide the 64 inputs of 0.qkv.*choose 32, 16"):
         quantize(exact_in_blocks, tmp_path, block_size=128)
-    with pytest.raises(SpecError, match=r"does not divide the 48 inputs.*choose int8-dynamic"):
-        quantize(exact, tmp_path, block_size=32)
+    with pytest.raises(SpecError, match=r"does not divide the 88 inputs.*choose int8-dynamic"):
+        quantize(exact, tmp_path, block_size=16)
     assert list(tmp_path.iterdir()) == []
 
 
