@@ -43,22 +43,25 @@ def recipe_search(
         int,
         typer.Option("--others", min=0, help="Write so many other mixes of the front, too, as predicted."),
     ] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Picture of the front, .png or .svg.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find which layers of the GPT to keep wide: the best mix of fp32, INT8 and INT4 within a budget, then measure it.
 
     Example: `labkit recipe search --voice nano --budget "kl<0.01" --minimize size -o recipes.yaml`
     """
-    from labkit.search import search, write_recipes
+    from labkit.search import front_chart, search, write_recipes
     from labkit.search.files import check_writable
     from labkit.voices import resolve_voice
 
-    check_writable(out)
+    check_writable(out, plot)
     found = search(
         resolve_voice(voice), budget=budget or ["kl<0.01"], minimize=minimize, block=block, name=name, corpus=corpus,
         texts=texts, seed=seed, speaker=speaker, threads=threads, progress=progress_lines(as_json),
     )  # fmt: skip
     names = write_recipes(found, out, others=others) if out and (found.chosen or others) else []
+    if plot is not None:
+        front_chart(found).savefig(plot, dpi=144)
     if as_json:
         print_json(found.as_dict())
     else:
@@ -73,18 +76,8 @@ def recipe_search(
 def _print_search(found: Search) -> None:
     from labkit.search import words_of
 
-    columns = ["", "MB", "step", "KL, nats", "top-1", "mel, dB"]
-    rows = [
-        [
-            name,
-            f"{t.size_bytes / 1e6:.1f}",
-            f"{t.step:.2f}",
-            f"{t.kl:.2g}",
-            f"{t.top1:.3f}",
-            f"{t.mel_db:.2g}",
-        ]
-        for name, t in found.corners.items()
-    ]
+    columns = ["", "MB", "step", "KL, nats", "mel, dB", "top-1"]
+    rows = [_row(name, trial.figures(), trial.top1) for name, trial in found.corners.items()]
     print_rows("the whole GPT in one precision, measured (step: CPU time beside fp32's)", columns, rows)
     rows = [row for i, each in enumerate(found.tried, 1) for row in _rows(i, each)]
     print_rows("mixes made, by what was predicted and what was measured", columns, rows)

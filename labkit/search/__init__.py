@@ -6,6 +6,7 @@ predicted. It writes recipes and no result: what a recipe is worth is measured b
 """
 
 from labkit.search.budget import Budget, parse_budget
+from labkit.search.chart import front_chart
 from labkit.search.files import write_recipes
 from labkit.search.front import Point, front
 from labkit.search.searching import Proposal, Search, search, words_of
@@ -16,6 +17,7 @@ __all__ = [
     "Proposal",
     "Search",
     "front",
+    "front_chart",
     "parse_budget",
     "search",
     "words_of",

@@ -18,16 +18,17 @@ _HEAD = """\
 """
 
 
-def check_writable(path: Path | None) -> None:
-    """UserError for a file that is no YAML, that exists, or whose folder does not."""
-    if path is None:
-        return
-    if path.suffix not in (".yaml", ".yml"):
-        raise UserError(f"-o {path}: recipes are written as .yaml; name such a file.")
-    if path.exists():
-        raise UserError(f"-o {path} exists; remove it or name another file.")
-    if not path.parent.is_dir():
-        raise UserError(f"-o {path}: {path.parent} is no folder; make it first.")
+def check_writable(recipes: Path | None, chart: Path | None = None) -> None:
+    """UserError for recipes that are no YAML or exist, a chart that is no PNG or SVG, and folders that do not exist."""
+    if recipes is not None and recipes.suffix not in (".yaml", ".yml"):
+        raise UserError(f"-o {recipes}: recipes are written as .yaml; name such a file.")
+    if recipes is not None and recipes.exists():
+        raise UserError(f"-o {recipes} exists; remove it or name another file.")
+    if chart is not None and chart.suffix not in (".png", ".svg"):
+        raise UserError(f"--plot {chart}: the chart is written as .png or .svg; name such a file.")
+    for option, path in (("-o", recipes), ("--plot", chart)):
+        if path is not None and not path.parent.is_dir():
+            raise UserError(f"{option} {path}: {path.parent} is no folder; make it first.")
 
 
 def write_recipes(found: Search, path: Path, *, others: int = 0) -> list[str]:

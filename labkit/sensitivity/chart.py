@@ -55,6 +55,6 @@ def sensitivity_bars(
         axes.grid(axis="y", visible=False)
         axes.tick_params(axis="y", colors=INK)
         axes.set_xlabel(f"{FIGURE_NAMES[metric]} (log) — left is better")
-        axes.set_title(f"What rounding one part of the {stage} does", pad=28)
+        axes.set_title(f"What rounding one part of the {'GPT' if stage == 'gpt' else stage} does", pad=28)
         axes.legend(ncols=len(widths), loc="lower left", bbox_to_anchor=(-0.01, 0.99), handlelength=1)
     return figure

@@ -10,7 +10,7 @@ import pytest
 
 from labkit.artifacts import check_recipe
 from labkit.errors import SpecError, UserError
-from labkit.search import Search, search, searching, trials, write_recipes
+from labkit.search import Search, front_chart, search, searching, trials, write_recipes
 from labkit.search.files import check_writable
 from labkit.search.searching import layer_costs, words_of
 from labkit.search.trials import Trial
@@ -136,11 +136,23 @@ def test_nothing_found_is_nothing_written(measured, tmp_path: Path) -> None:
 def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     (tmp_path / "there.yaml").write_text("mine")
     for path, words in (
-        ("there.yaml", "exists"), ("recipes.txt", "named? as .yaml|such a file"), ("no/recipes.yaml", "is no folder")
+        ("there.yaml", "exists"), ("recipes.txt", "such a file"), ("no/recipes.yaml", "is no folder")
     ):  # fmt: skip
         with pytest.raises(UserError, match=words):
             check_writable(tmp_path / path)
-    check_writable(tmp_path / "new.yaml")
+    with pytest.raises(UserError, match=r"--plot .*\.png or \.svg"):
+        check_writable(None, tmp_path / "front.gif")
+    check_writable(tmp_path / "new.yaml", tmp_path / "front.png")
+
+
+def test_the_chart_shows_what_was_predicted_and_what_was_found(measured, tmp_path: Path) -> None:
+    found = measured(budget=["kl<0.01"])
+    (axes,) = front_chart(found).axes
+    predicted, corners, made = (points.get_offsets() for points in axes.collections)
+    exact = [each for each in found.front if each.predicted["kl"] == 0]
+    assert len(predicted) == len(found.front) - len(exact) and len(corners) == 2 and len(made) == 1
+    assert list(made[0]) == pytest.approx([120, found.chosen.measured.kl])
+    front_chart(found).savefig(tmp_path / "front.png")
 
 
 @pytest.mark.parametrize(
