@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from labkit.search.searching import Search
@@ -43,7 +44,8 @@ def front_chart(found: Search) -> Figure:
         axes.margins(x=0.12, y=0.12)
         axes.set_xlabel("artifacts of the three stages, MB")
         axes.set_ylabel("KL from fp32, nats a code (log)")
-        axes.set_title(f"Mixes of {found.voice} that none beats", pad=46)
+        legend_rows = math.ceil(len(axes.get_legend_handles_labels()[1]) / 2)
+        axes.set_title(f"Mixes of {found.voice} that none beats", pad=12 + 17 * legend_rows)
         axes.legend(
             ncols=2, loc="lower left", bbox_to_anchor=(-0.01, 0.99), handlelength=1, columnspacing=1.5
         )
