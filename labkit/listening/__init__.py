@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from labkit.listening.page import write_page
     from labkit.listening.panel import listen
     from labkit.listening.summary import listeners, opinions
-    from labkit.listening.trials import make_test
+    from labkit.listening.trials import audible, make_test
     from labkit.listening.votes import import_votes
 
 # the widgets and the audio of one part are not needed by another
 _LAZY = {
+    "audible": "labkit.listening.trials",
     "make_test": "labkit.listening.trials",
     "write_page": "labkit.listening.page",
     "listen": "labkit.listening.panel",
@@ -33,7 +34,7 @@ _LAZY = {
     "listeners": "labkit.listening.summary",
 }
 
-__all__ = ["import_votes", "listen", "listeners", "make_test", "opinions", "write_page"]
+__all__ = ["audible", "import_votes", "listen", "listeners", "make_test", "opinions", "write_page"]
 
 
 def __getattr__(name: str) -> Any:

@@ -103,6 +103,11 @@ def make_test(
     return test
 
 
+def audible(store: Store) -> list[str]:
+    """Recipes with a well run whose audio was kept, in alphabetical order."""
+    return _audible(store.documents())
+
+
 def read_test(store: Store, name: str) -> ListeningTest:
     """A test by its id, from the key in the store; `UserError` names the known ones."""
     path = _key_file(store, name)
@@ -184,7 +189,7 @@ def _find(store: Store, wanted: Sequence[str]) -> list[RunDocument]:
         by_id = [document for document in known if document.run_id == name]
         recipes = [d for d in known if d.spec.recipe.name == name and d.status == "ok" and _kept(d)]
         if not (by_id or recipes):
-            heard = sorted({d.spec.recipe.name for d in known if d.status == "ok" and _kept(d)})
+            heard = _audible(known)
             raise UserError(
                 f"no run {name!r} with kept audio is in {store.folder}; "
                 f"recipes that can be heard: {', '.join(heard) or 'none (run with --keep-audio)'}."
@@ -200,6 +205,10 @@ def _find(store: Store, wanted: Sequence[str]) -> list[RunDocument]:
             unlike = "voice" if what == "weights_hash" else "corpus"
             raise UserError(f"not comparable: {', '.join(wanted)} are not of one {unlike}.")
     return found
+
+
+def _audible(documents: list[RunDocument]) -> list[str]:
+    return sorted({d.spec.recipe.name for d in documents if d.status == "ok" and _kept(d)})
 
 
 def _kept(document: RunDocument) -> dict[str, str]:
