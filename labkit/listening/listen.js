@@ -165,4 +165,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 $("#rater").value = stored(LAST) || "";
+store(LAST, $("#rater").value); // a browser that keeps nothing says so before the first answer
 tellKept();
