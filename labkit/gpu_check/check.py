@@ -95,7 +95,7 @@ class Check:
         self._hashes[voice] = combined_hash(folder, WEIGHT_FILES, memory, extra=repr(config))
         self._references[voice] = self.scratch / f"answers-{voice}"
         self.say(f"{voice}: asking the CPU")
-        for event in self._child(self._job(None, voice), vram.DeviceWatch(0), limit=self.left()):
+        for event in self._child(self._job(None, voice), None, limit=self.left()):
             if event["kind"] == "failure":
                 self.say(f"{voice}: the CPU gives no answers to compare with: {event['message']}")
 
@@ -164,7 +164,7 @@ class Check:
             self._environment["gpus"] = [event["gpu"]]
             self._environment["gpus_reason"] = "told by torch"
 
-    def _child(self, job: Job, watch: vram.DeviceWatch, limit: float) -> Iterator[Event]:
+    def _child(self, job: Job, watch: vram.DeviceWatch | None, limit: float) -> Iterator[Event]:
         """Events of one process as they come; it is ended when `limit` seconds are over, or when we are."""
         path = self.scratch / "job.json"
         job.write(path)
@@ -174,13 +174,15 @@ class Check:
                 [sys.executable, "-m", self.worker, str(path)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment(),
             )  # fmt: skip
-        watch.pid = child.pid
+        if watch is not None:
+            watch.pid = child.pid
         lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=_read, args=(child, lines), daemon=True).start()
         deadline, failed = time.monotonic() + limit, False
         try:
             while True:
-                watch.sample()
+                if watch is not None:
+                    watch.sample()
                 if time.monotonic() > deadline:
                     message = f"stopped after {limit:.0f} s, when the time of the whole check was over"
                     yield {"kind": "failure", "status": "timeout", "type": "TimeLimit", "message": message}
