@@ -17,7 +17,7 @@ from labkit.engines.base import ChecksOptions, get_engine
 from labkit.errors import SpecError
 from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.model import layout
-from labkit.quantize import dynamic, static, weight_only
+from labkit.quantize import dynamic, ranges, static, weight_only
 from labkit.quantize.layers import LayerList, layers_of
 from labkit.spec import Option, Recipe, StageChoice, StageName
 
@@ -42,13 +42,13 @@ class Maker:
 
 _VOICE_FILES = Maker("voice-files", version=1, packages=())
 _EXPORT_GPT = Maker("export-gpt", version=3, options=GPT_OPTIONS)
-_EXPORT_DECODER = Maker("export-network", version=1)
-_EXPORT_VOCODER = Maker("export-network", version=1, options=VOCODER_OPTIONS)
+_EXPORT_DECODER = Maker("export-network", version=2)
+_EXPORT_VOCODER = Maker("export-network", version=2, options=VOCODER_OPTIONS)
 _QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=3, options=dynamic.OPTIONS)
 _QUANTIZE_NETWORK_DYNAMIC = Maker("quantize-network-dynamic", version=1, options=dynamic.NETWORK_OPTIONS)
 _QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=3, options=weight_only.INT8_OPTIONS)
 _QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=3, options=weight_only.INT4_OPTIONS)
-_QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=2, options=static.OPTIONS)
+_QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=3, options=static.OPTIONS)
 _HALVE_GPT = Maker("halve-gpt", version=1, options=GPT_OPTIONS)
 _HALVE_DECODER = Maker("halve-network", version=1)
 _HALVE_VOCODER = Maker("halve-network", version=1, options=VOCODER_OPTIONS)
@@ -122,6 +122,8 @@ def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: 
     if choice.precision == "int8-static" or options.get("algorithm") == "gptq":
         from labkit.calibration import calibration_set
 
+        if package := ranges.PACKAGES.get(str(options.get("calibrator"))):
+            inputs["tools"][package] = _version(package)
         inputs["calibration"] = calibration_set(voice, sentences=int(options["sentences"])).content_hash
     return Plan(stage, choice, maker.name, options, inputs, content_hash(inputs), speaker_token)
 

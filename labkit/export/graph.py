@@ -19,8 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 OPSET = 18
 IR_VERSION = 10
 MICROSOFT = "com.microsoft"
-_DATA = "weights.bin"
-_INLINE_BYTES = 1024
+DATA_FILE = "weights.bin"
+INLINE_BYTES = 1024
 _ALIGNMENT = 4096  # pages, so that a runtime can map the tensors where they lie
 
 Shape = Sequence[int | str]
@@ -31,7 +31,7 @@ class GraphWriter:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._data = (folder / _DATA).open("wb")
+        self._data = (folder / DATA_FILE).open("wb")
         self._nodes: list[onnx.NodeProto] = []
         self._tensors: list[TensorProto] = []
         self._inputs: list[onnx.ValueInfoProto] = []
@@ -56,11 +56,11 @@ class GraphWriter:
     def tensor(self, name: str, array: NDArray[Any]) -> str:
         """Add a constant; the array is written out and not kept."""
         array = np.asarray(array, order="C")  # a scalar stays one
-        if array.nbytes <= _INLINE_BYTES:
+        if array.nbytes <= INLINE_BYTES:
             self._tensors.append(numpy_helper.from_array(array, name))
             return name
         self._data.write(b"\0" * (-self._data.tell() % _ALIGNMENT))
-        place = {"location": _DATA, "offset": str(self._data.tell()), "length": str(array.nbytes)}
+        place = {"location": DATA_FILE, "offset": str(self._data.tell()), "length": str(array.nbytes)}
         proto = TensorProto(
             name=name,
             data_type=helper.np_dtype_to_tensor_dtype(array.dtype),

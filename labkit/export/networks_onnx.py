@@ -19,7 +19,7 @@ import onnx
 import torch
 from torch import nn
 
-from labkit.export.graph import OPSET
+from labkit.export.graph import DATA_FILE, INLINE_BYTES, OPSET
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,7 +98,18 @@ def export_network(network: nn.Module, kind: str, config: VoiceConfig, folder: P
                 **{name: {0: "batch", port.made_time: "out_time"} for name in port.made},
             },
         )
-    details = {"opset": OPSET, "input": port.given, "nodes": len(onnx.load(path).graph.node)}
+    graph = onnx.load(path)
+    _keep_apart(graph, path)
+    details = {"opset": OPSET, "input": port.given, "nodes": len(graph.graph.node)}
     if kind == "mel-spectrum":
         details |= {"n_fft": config.audio.n_fft, "hop": config.audio.hop}
     return details
+
+
+def _keep_apart(graph: onnx.ModelProto, path: Path) -> None:
+    """Write the tensors to a file beside the graph: a runtime that maps it needs no second copy of them to load."""
+    path.unlink()
+    onnx.save_model(
+        graph, str(path), save_as_external_data=True, all_tensors_to_one_file=True, location=DATA_FILE,
+        size_threshold=INLINE_BYTES,
+    )  # fmt: skip
