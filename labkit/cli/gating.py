@@ -31,6 +31,7 @@ TiersOption = Annotated[
 SpeedOption = Annotated[bool, typer.Option("--speed/--no-speed", help="Time fresh processes, too.")]
 VoiceOption = Annotated[str | None, typer.Option("--voice", help="Replace the file's voice.")]
 _DEFAULT_SWEEP = Path("sweeps/gate.yaml")
+_WIDE = 110  # columns of a terminal that shows every column of the table
 _STYLES = {
     "fail": "bold red",
     "warn": "yellow",
@@ -202,30 +203,36 @@ def _known(
 
 
 def _show(result: GateResult) -> None:
-    from labkit.report.gate_markdown import cells
+    """A table for each recipe, the failed ones last, where the eye is; then reasons, notes and the outcome."""
     from labkit.report.gate_result import headline
 
-    table = Table(
-        title=f"gate {result.name} against {result.baseline}", title_justify="left", header_style="bold",
-        box=SIMPLE_HEAD, pad_edge=False,
-    )  # fmt: skip
-    for column in ("recipe", "tier", "metric", "base", "now", "change", "at 99 %", "limit", "N", "verdict"):
-        table.add_column(
-            column, overflow="fold", justify="left" if column in ("recipe", "metric") else "right"
-        )
-    for line in result.sorted_lines():
-        _add(table, line, cells(line))
-    console.print(table)
-    for reason in dict.fromkeys(
-        reason for line in result.lines if line.word != "pass" for reason in line.verdict.reasons
-    ):
-        console.print(f"  {escape(reason)}", style="dim", soft_wrap=True)
-    for note in result.notes:
-        console.print(f"  {escape(note)}", style="dim", soft_wrap=True)
+    recipes = sorted(result.by_recipe(), key=lambda pair: any(line.word == "fail" for line in pair[1]))
+    for recipe, lines in recipes:
+        console.print(_table(recipe, lines))
+    troubled = [line for line in result.lines if line.word != "pass"]
+    words = [*(reason for line in troubled for reason in line.verdict.reasons), *result.notes]
+    for each in dict.fromkeys(words):
+        console.print(f"  {escape(each)}", style="dim", soft_wrap=True)
     outcome = result.overall.outcome
     console.print(f"[{_STYLES[outcome]}]{outcome.upper()}[/] {escape(headline(result))}", soft_wrap=True)
 
 
-def _add(table: Table, line: Line, row: Any) -> None:
-    *cells, _ = row
-    table.add_row(*(escape(cell) for cell in cells), f"[{_STYLES[line.word]}]{line.word}[/]")
+def _table(recipe: str, lines: list[Line]) -> Table:
+    """Verdicts of one recipe; a narrow terminal gets fewer columns."""
+    from labkit.report.gate_markdown import cells
+
+    columns = ["tier", "metric", "base", "now", "change", "at 99 %", "limit", "N", "verdict"]
+    shown = columns if console.width >= _WIDE else ["tier", "metric", "now", "change", "at 99 %", "verdict"]
+    base = f", held to {lines[0].base} of the baseline" if lines[0].base != recipe else ""
+    table = Table(
+        title=f"{recipe}{base}", title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False
+    )
+    for column in shown:
+        table.add_column(column, justify="left" if column in ("tier", "metric", "verdict") else "right")
+    for line in lines:
+        _, *row = cells(line)
+        row[0] = row[0].removeprefix("tier ")
+        row[-1] = f"[{_STYLES[line.word]}]{line.word}[/]"
+        texts = dict(zip(columns, row, strict=True))
+        table.add_row(*(texts[column] if column == "verdict" else escape(texts[column]) for column in shown))
+    return table

@@ -14,7 +14,7 @@ from labkit.compare.margins import Margin, load_margins
 from labkit.compare.speed import memory_verdict, speed_verdict
 from labkit.compare.verdicts import Verdict, judge_family
 from labkit.gate.baseline import Baseline, Costs, TierScores
-from labkit.gate.document import ProbeDocument
+from labkit.gate.document import OWN_SCORER, ProbeDocument
 from labkit.gate.measuring import Measured, scores_of
 from labkit.gate.spec import REFERENCE, Tier
 from labkit.report.gate_result import Line
@@ -96,6 +96,8 @@ def _incomparable(probes: Iterable[ProbeDocument], baseline: Baseline) -> dict[s
             missing.setdefault(score.metric, score.reason)
             continue
         scored.add(score.metric)
+        if score.tier == 2 and score.scorer == OWN_SCORER:
+            continue  # the reference's acoustic path, held to its fingerprint instead of scored by the panel
         scorer, known = f"{score.scorer} {score.scorer_version}", baseline.about.scorers.get(score.metric)
         if known is not None and scorer != known:
             other[score.metric] = f"scored by {scorer} here and by {known} in the baseline"

@@ -21,6 +21,7 @@ from labkit.spec import Recipe
 
 SCHEMA_VERSION: Final = 1
 Part = Literal["forced", "free"]
+OWN_SCORER = "labkit.gate"  # of what is figured here and not by the panel
 
 
 class _Record(BaseModel):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.gate.anchor import Anchor, compare_anchor
+from labkit.gate.document import OWN_SCORER
 from labkit.gate.figures import compare_forced
 from labkit.gate.order import ANCHORS, ForcedClip, Order, load_forced, load_free
 from labkit.model.sampling import SamplingParams
@@ -22,7 +23,7 @@ from labkit.run.tasks import Job, Reporter, child_main, load_arrays
 VALIDITY, LOG_MEL = "validity", "log_mel"
 UNITS = {"kl": "nats", "kl_drawn": "nats", "nll": "nats", "nll_delta": "nats", "first_flip_steps": "steps",
          "log_mel_db": "dB", "heard_log_mel_db": "dB"}  # fmt: skip
-_SCORER, _VERSION = "labkit.gate", "1"
+_VERSION = "1"  # of the figures; raise it when one of them changes its meaning
 Row = dict[str, Any]
 
 
@@ -119,7 +120,7 @@ def _rows(tier: int, item: str, seed: int, values: dict[str, float]) -> list[Row
         "item": item,
         "seed": seed,
         "reason": "",
-        "scorer": _SCORER,
+        "scorer": OWN_SCORER,
         "scorer_version": _VERSION,
     }
     return [

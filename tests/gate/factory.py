@@ -11,7 +11,7 @@ import numpy as np
 
 from labkit.gate.anchor import Anchor, make_anchor
 from labkit.gate.baseline import Baseline, Costs, Description
-from labkit.gate.document import ItemScore, ProbeDocument, probe_folder, write_probe
+from labkit.gate.document import OWN_SCORER, ItemScore, ProbeDocument, probe_folder, write_probe
 from labkit.gate.figures import Forced
 from labkit.gate.measuring import scores_of
 from labkit.gate.order import ForcedClip, FreeClip, save_forced, save_free
@@ -78,13 +78,17 @@ def document(
 class FakeProbes:
     """Takes the place of `probe`: scores and clips without speaking. Public: what was asked for.
 
-    change: recipe -> metric -> what is added to its scores; broken: recipe -> status of its probes.
+    change: recipe -> metric -> what is added to its scores; broken: recipe -> status of its probes;
+    own_scorer: the recipe whose log-mel distance the gate figured itself.
     """
 
     def __init__(
-        self, change: dict[str, dict[str, float]] | None = None, broken: dict[str, str] | None = None
+        self,
+        change: dict[str, dict[str, float]] | None = None,
+        broken: dict[str, str] | None = None,
+        own_scorer: str = "",
     ) -> None:
-        self.change, self.broken = change or {}, broken or {}
+        self.change, self.broken, self.own_scorer = change or {}, broken or {}, own_scorer
         self.asked: list[Ask] = []
 
     def __call__(self, ask: Ask, store: Store, tell: Any) -> ProbeDocument:
@@ -99,6 +103,10 @@ class FakeProbes:
                 row
                 for tier in tiers
                 for row in scores(items, tier, seeds, self.change.get(arm, {}), len(self.asked))
+            ]
+        if name == self.own_scorer:
+            rows = [
+                r.model_copy(update={"scorer": OWN_SCORER}) if r.metric == "log_mel_db" else r for r in rows
             ]
         found = document(name, ask.part, rows, status, len(self.asked))
         folder = probe_folder(store, found)

@@ -35,9 +35,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GateRe
         base: dict[str, Any] | None = None,
         head_costs: dict[str, Costs] | None = None,
         spec: dict[str, Any] | None = None,
+        own_scorer: str = "",
         **options: Any,
     ) -> GateResult:
-        go.probes = FakeProbes(change, broken)  # type: ignore[attr-defined]
+        go.probes = FakeProbes(change, broken, own_scorer)  # type: ignore[attr-defined]
         monkeypatch.setattr(measuring, "probe", go.probes)  # type: ignore[attr-defined]
         monkeypatch.setattr(gating, "measure_costs", lambda *args: head_costs or {})
         recorded = baseline(tmp_path / "base", **(base or {}))
@@ -162,6 +163,12 @@ def test_a_score_of_another_scorer_is_not_compared(run: Callable[..., GateResult
     ]
     assert line.verdict.outcome == "not comparable" and "s 0 in the baseline" in line.verdict.reasons[0]
     assert result.overall.exit_code == 0  # its scorer is an extra
+
+
+def test_the_reference_s_fingerprint_needs_no_scorer_of_the_panel(run: Callable[..., GateResult]) -> None:
+    result = run(base={"scorers": {"log_mel_db": "log_mel 1"}}, own_scorer="torch-fp32")
+    assert outcomes(result, "torch-fp32")["log_mel_db"] == "pass"
+    assert outcomes(result, "ort-fp32")["log_mel_db"] == "not comparable"
 
 
 def test_speed_is_judged_on_a_machine_of_the_baseline_s_class(
