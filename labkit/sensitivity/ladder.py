@@ -8,6 +8,7 @@ to speak freely, and it moves by points when the divergence moves by a tenth.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -79,9 +80,6 @@ def ladder(
     The sentences come from a calibration list and are spoken by the voice itself. Same inputs, same rows.
     CalibrationError before any work.
     """
-    from labkit.model.rounding import units_of
-    from labkit.sensitivity.rounding import changed
-
     recorded = calibration_set(
         voice, corpus, texts, seed=seed, speaker=speaker, threads=threads, minimum=MIN_TEXTS
     )
@@ -89,8 +87,6 @@ def ladder(
     tell = progress or (lambda _: None)
     recorded.record(tell)
     comparison = comparison_of("gpt", recorded)
-    network = comparison.network
-    modules = [name for unit in units_of(network) if unit.kind in ("block", "edge") for name in unit.modules]
     rungs: list[Rung] = []
     amounts_of: dict[Kind, tuple[float, ...]] = {"round": BITS, "prune": PRUNED}
     for kind, amounts in amounts_of.items():
@@ -98,11 +94,20 @@ def ladder(
         for amount in amounts:
             name = f"int{amount}" if kind == "round" else f"prune {amount * 100:.0f} %"
             tell(f"ladder: {name}")
-            with changed(network, modules, partial(_change, kind, amount)) as sqnr:
+            with damaged(comparison.network, kind, amount) as sqnr:
                 rows = comparison.sentences()
             rungs.append(_rung(name, kind, amount, sqnr, rows, above))
             above = rows
     return rungs
+
+
+def damaged(network: nn.Module, kind: Kind, amount: float) -> AbstractContextManager[float]:
+    """Within it, the blocks and edges of a network stand on that rung; yields their signal-to-noise ratio in dB."""
+    from labkit.model.rounding import units_of
+    from labkit.sensitivity.rounding import changed
+
+    modules = [name for unit in units_of(network) if unit.kind in ("block", "edge") for name in unit.modules]
+    return changed(network, modules, partial(_change, kind, amount))
 
 
 def _change(kind: Kind, amount: float, module: nn.Module, weight: Tensor, name: str) -> Tensor:

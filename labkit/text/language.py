@@ -9,7 +9,8 @@ from typing import Literal
 from labkit.text import symbols
 from labkit.text.numbers import Language
 
-NumberReading = Literal["amount", "digits"]
+NumberReading = Literal["amount", "tens", "digits"]
+"""`digits`: one by one; `tens`: amounts to ninety-nine, others one by one; for voices that know no larger number."""
 
 TOKEN = re.compile(f"({symbols.CONTROL_TOKEN})")
 """One control token, as a group, so that `split` keeps it."""

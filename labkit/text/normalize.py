@@ -3,7 +3,8 @@
 Every rule can be switched off and the report says which rule changed what. The rules run until nothing changes any
 more, so normalizing twice equals normalizing once. Control tokens such as `[uv_break]` are kept verbatim; tokens that
 build prompts are removed. Marks are reduced to `, . ， 。 、`, the ones ChatTTS was trained with (a question mark
-becomes a full stop). Does not know vocabularies, except that a voice with digit words only reads digit by digit.
+becomes a full stop). Does not know vocabularies, except by their number words: a voice without "hundred" reads digit
+by digit what it has no words for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Literal
 
 from labkit.errors import SpecError
 from labkit.text.language import Context, NumberReading, detect_language, first_language
-from labkit.text.numbers import DIGITS, Language
+from labkit.text.numbers import DIGITS, TEENS, TENS, Language
 from labkit.text.rules import RULE_NAMES, RULES
 
 _MAX_PASSES = 8
@@ -68,11 +69,8 @@ def normalize(
     """Return the readable text and the report. `vocabulary`: the voice's words when it knows a closed set of them."""
     options = options or ALL_RULES
     language = detect_language(text) if options.language == "auto" else options.language
-    digits_only = vocabulary is not None and "hundred" not in vocabulary and set(DIGITS) <= set(vocabulary)
     forced = options.language != "auto"
-    context = Context(
-        language if forced else first_language(text), forced, "digits" if digits_only else "amount"
-    )
+    context = Context(language if forced else first_language(text), forced, _number_reading(vocabulary))
     current, changes = text, []
     for _ in range(_MAX_PASSES):
         before_pass = current
@@ -88,3 +86,11 @@ def normalize(
         if current == before_pass:
             break
     return current, NormalizationReport(text, current, language, context.reading, tuple(changes))
+
+
+def _number_reading(vocabulary: Collection[str] | None) -> NumberReading:
+    """How a voice reads numbers, told by the number words it knows; None and foreign words: like anybody."""
+    known = set(vocabulary or ())
+    if "hundred" in known or not set(DIGITS) <= known:
+        return "amount"
+    return "tens" if {*TEENS, *TENS} <= known else "digits"

@@ -11,10 +11,10 @@ from typing import Literal
 Language = Literal["en", "zh"]
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = (
+TEENS = (
     "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 )  # fmt: skip
-_TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _ORDINALS = {
     "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
     "twelve": "twelfth",
@@ -37,6 +37,11 @@ def read_integer(digits: str, language: Language) -> str:
     return english(int(digits)) if language == "en" else mandarin(int(digits))
 
 
+def read_up_to_99(digits: str, language: Language) -> str:
+    """An amount as far as ninety-nine: "42" -> "forty two"; anything else digit by digit."""
+    return read_integer(digits, language) if len(digits) <= 2 else read_digits(digits, language)
+
+
 def read_decimal(whole: str, fraction: str, language: Language) -> str:
     """ "3", "14" -> "three point one four" or "三点一四"."""
     point = " point " if language == "en" else "点"
@@ -48,10 +53,10 @@ def english(number: int) -> str:
     if number < 10:
         return DIGITS[number]
     if number < 20:
-        return _TEENS[number - 10]
+        return TEENS[number - 10]
     if number < 100:
         tens, ones = divmod(number, 10)
-        return _TENS[tens] + (f" {DIGITS[ones]}" if ones else "")
+        return TENS[tens - 2] + (f" {DIGITS[ones]}" if ones else "")
     for size, name in ((1_000_000, "million"), (1_000, "thousand")):
         if number >= size:
             count, rest = divmod(number, size)

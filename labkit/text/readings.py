@@ -6,7 +6,7 @@ import re
 
 from labkit.text import symbols
 from labkit.text.language import Context
-from labkit.text.numbers import english_ordinal, read_decimal, read_digits, read_integer
+from labkit.text.numbers import english_ordinal, read_decimal, read_digits, read_integer, read_up_to_99
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _CURRENCY = re.compile(rf"([{re.escape(''.join(symbols.CURRENCIES))}])\s?({_NUMBER})")
@@ -56,20 +56,20 @@ _AMOUNT = re.compile(r"((?<![\w.])-)?(\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.(\d+))?(
 
 
 def read_numbers(text: str, context: Context) -> str:
-    """Integers, decimals, ordinals, ranges and clock times as words; digit by digit for a voice of digit words."""
-    digits_only = context.reading == "digits"
+    """Integers, decimals, ordinals, ranges and clock times as words; digit by digit what a voice has no words for."""
+    is_small = context.reading != "amount"
 
     def between(match: re.Match[str]) -> str:
         return "到" if context.language_at(text, *match.span()) == "zh" else " to "
 
-    text = _RANGE.sub(" " if digits_only else between, text)
+    text = _RANGE.sub(" " if context.reading == "digits" else between, text)
     text = _YEAR.sub(lambda m: read_digits(m[0], "zh"), text)
 
     def dotted(match: re.Match[str]) -> str:
         point = "点" if context.language_at(text, *match.span()) == "zh" else " point "
         return match[0].replace(".", point)
 
-    text = _DOTTED.sub(lambda m: m[0].replace(".", " ") if digits_only else dotted(m), text)
+    text = _DOTTED.sub(lambda m: m[0].replace(".", " ") if is_small else dotted(m), text)
 
     def clock(match: re.Match[str]) -> str:
         return (
@@ -78,13 +78,15 @@ def read_numbers(text: str, context: Context) -> str:
             else f"{match[1]} {match[2]}"
         )
 
-    text = _CLOCK.sub(r"\1 \2" if digits_only else clock, text)
+    text = _CLOCK.sub(r"\1 \2" if is_small else clock, text)
 
     def amount(match: re.Match[str]) -> str:
         sign, whole, fraction, ordinal = match.groups()
         whole = whole.replace(",", "")
         language = context.language_at(text, *match.span())
-        if digits_only:
+        if context.reading == "tens" and not fraction:
+            words = read_up_to_99(whole, language)
+        elif is_small:
             words = read_digits(whole + (fraction or ""), language)
         elif fraction:
             words = read_decimal(whole, fraction, language)
@@ -92,7 +94,7 @@ def read_numbers(text: str, context: Context) -> str:
             words = english_ordinal(int(whole))
         else:
             words = read_integer(whole, language)
-        if sign and not digits_only:
+        if sign and not is_small:
             words = f"负{words}" if language == "zh" else f"minus {words}"
         return words if language == "zh" else f" {words} "
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-STAGES = ("data", "dvae", "vocoder", "gpt", "decoder", "pack", "evaluate")
+STAGES = ("data", "check", "dvae", "vocoder", "gpt", "decoder", "pack", "evaluate")
 WORK_FOLDER = Path("results/training/nano")
 
 
@@ -16,6 +16,7 @@ def train_nano(
     *,
     stages: Sequence[str] = STAGES,
     out: Path = WORK_FOLDER,
+    speech: Path | None = None,
     calib: Path = Path("calib"),
     resume: bool = False,
     smoke: bool = False,
@@ -36,11 +37,14 @@ def train_nano(
     unknown = [stage for stage in stages if stage not in STAGES]
     if unknown:
         raise UserError(f"training stage {unknown[0]!r} is unknown; known stages: {', '.join(STAGES)}.")
-    from labkit.training.pipeline import HeldOut, NanoTraining
+    from labkit.training.pipeline import NanoTraining
     from labkit.training.recipe import NANO_RECIPE, SMOKE_RECIPE
+    from labkit.training.speech import HeldOut
+    from labkit.voices import cache_folder
 
     recipe = SMOKE_RECIPE if smoke else NANO_RECIPE
-    training = NanoTraining(recipe, HeldOut.from_calib(calib), out, resume=resume, say=say)
+    speech = speech or (out / "speech" if smoke else cache_folder() / "training")
+    training = NanoTraining(recipe, HeldOut.from_calib(calib), out, speech=speech, resume=resume, say=say)
     for stage in STAGES:
         if stage not in stages or (smoke and stage == "evaluate"):
             continue

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labkit.errors import UserError
-from labkit.training.evaluate import Finding, by_speaker, figures
+from labkit.training.evaluate import Evaluation
+from labkit.training.figures import by_speaker, figures
+from labkit.training.listen import Finding
+from labkit.training.traits import Trait
 
 BEGIN = "<!-- figures: written by `labkit train nano --evaluate --card CARD.md` -->"
 END = "<!-- end of figures -->"
@@ -24,12 +27,13 @@ def _row(cells: Sequence[str]) -> str:
 
 def figure_table(findings: Sequence[Finding]) -> str:
     """One line per arm; intervals are 95 %, over texts."""
-    head = ("arm", "clips", "WER, Whisper-base", "WER, digit grammar", "ended by itself", "duration ratio",
-            "DNSMOS overall", "DNSMOS P.808")  # fmt: skip
+    head = ("arm", "clips", "WER, Whisper-base", "WER, closed", "ended by itself", "duration ratio",
+            "DNSMOS overall", "DNSMOS P.808", "Distill-MOS", "right speaker")  # fmt: skip
     rows = [
         (
-            f.arm, str(f.clips), f.whisper_wer.percent(), f.grammar_wer.percent(), f.ended.percent(),
-            f.duration_ratio.plain(), f.dnsmos_ovrl.plain(), f.dnsmos_p808.plain(),
+            f.arm, str(f.clips), f.whisper_wer.percent(), f.closed_wer.percent(), f.ended.percent(),
+            f.duration_ratio.plain(), f.dnsmos_ovrl.plain(), f.dnsmos_p808.plain(), f.distill_mos.plain(),
+            f.right_speaker.percent(),
         )
         for f in figures(findings)
     ]  # fmt: skip
@@ -44,7 +48,12 @@ def speaker_table(findings: Sequence[Finding]) -> str:
     return "\n".join(map(_row, (("WER, Whisper-base", *speakers), ["---"] * (len(speakers) + 1), *rows)))
 
 
-def write_figures(card: Path, findings: Sequence[Finding]) -> None:
+def trait_table(traits: Sequence[Trait]) -> str:
+    rows = [(t.name, t.words, t.wanted) for t in traits]
+    return "\n".join(map(_row, (("", "found", "wanted"), ["---"] * 3, *rows)))
+
+
+def write_figures(card: Path, evaluation: Evaluation) -> None:
     """Replace what stands between the marks of the card. UserError when the marks are not there."""
     text = card.read_text(encoding="utf-8")
     if BEGIN not in text or END not in text:
@@ -53,7 +62,9 @@ def write_figures(card: Path, findings: Sequence[Finding]) -> None:
         )
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    body = f"\n\n{figure_table(findings)}\n\n{speaker_table(findings)}\n\n"
+    findings = evaluation.findings
+    tables = figure_table(findings), speaker_table(findings), trait_table(evaluation.traits)
+    body = "\n\n" + "\n\n".join(tables) + "\n\n"
     card.write_text(f"{before}{BEGIN}{body}{END}{after}", encoding="utf-8")
 
 

@@ -1,4 +1,7 @@
-"""Does a clip say its text? A recognizer's answer for every clip on disk, kept beside its shard.
+"""Does a clip say its text? Recognizers' answers for every clip on disk, kept beside its shard.
+
+Whisper-base hears every clip; where it is wrong a second recognizer, which knows the domain's words and no others, is
+asked as well, because Whisper has nothing to go by in a word or two. A clip is fit when either heard it right.
 
 A pass of its own, so that the teacher never waits for it; it resumes at the first shard without answers. Raw answers
 are kept, verdicts are made on reading. Silence, clipping and odd durations never get this far: such clips are dropped
@@ -18,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit.quality.words import heard_digits, plain_words
-from labkit.training.corpus import SAMPLE_RATE, read_shard, shards, words_of
+from labkit.training.corpus import SAMPLE_RATE, edit_distance, read_shard, shards, words_of
 
 WORDS_AN_ERROR = 4
 """One wrong word is forgiven for so many: Whisper-base mishears a few percent of clean speech itself."""
@@ -33,7 +36,10 @@ SPELLINGS = {
     "our": "hours", "clothes": "close", "paws": "pause",
 }  # fmt: skip
 
-Ears = Callable[[np.ndarray], str]  # audio [N] at 24 kHz -> what was heard
+Ear = Callable[
+    [np.ndarray, str], str
+]  # audio [N] at 24 kHz and its text (for the kind of it) -> what was heard
+Ears = Sequence[Ear]
 
 
 @dataclass(frozen=True)
@@ -72,21 +78,28 @@ def comparable(text: str) -> list[str]:
     return heard_digits([SPELLINGS.get(word, word) for word in plain_words(text)])
 
 
-def whisper_ears() -> Ears:
-    """Whisper-base from its packages; `ScorerFileError` when they are not installed."""
+def two_ears() -> Ears:
+    """Whisper-base from its packages, and the closed recognizer; `ScorerFileError` when one is not installed."""
     from labkit.quality.audio import to_16k
     from labkit.quality.whisper import Whisper, assemble
+    from labkit.training.closed_ear import ClosedEar
 
     whisper = Whisper(assemble())
-    return lambda audio: whisper.transcribe(to_16k(audio))
+    return (lambda audio, _: whisper.transcribe(to_16k(audio)), ClosedEar())
 
 
 def answer(index: int, text: str, audio: np.ndarray, ears: Ears) -> Answer:
-    from labkit.training.listen import edit_distance
-
+    """The first ear that hears the text right; when none does, what the first one heard."""
     said = comparable(" ".join(words_of(text)))
-    heard = ears(audio) if len(audio) >= SHORTEST_S * SAMPLE_RATE else ""
-    return Answer(index, heard, edit_distance(said, comparable(heard)), len(said))
+    if len(audio) < SHORTEST_S * SAMPLE_RATE:
+        return Answer(index, "", len(said), len(said))
+    answers = []
+    for ear in ears:
+        heard = ear(audio, text)
+        answers.append(Answer(index, heard, edit_distance(said, comparable(heard)), len(said)))
+        if answers[-1].is_right:
+            return answers[-1]
+    return answers[0]
 
 
 def answers_path(shard: Path) -> Path:

@@ -46,7 +46,7 @@ def encode(dvae: Dvae, clips: Iterable[tuple[Clip, Boundaries | None]]) -> list[
                     item.text,
                     item.voice,
                     item.split,
-                    prompt_ids(item.text),
+                    prompt_ids(item.text, item.tempo),
                     word_positions(item.text),
                     codes,
                     starts,

@@ -18,6 +18,7 @@ import numpy as np
 
 SAMPLE_RATE = 24_000
 SAMPLES_PER_STEP = 512  # one decode step = two mel frames of hop 256
+VOICES = ("jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")  # the teacher's names
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PUNCTUATION = (",", ".")
 # One entry per ticket in the draw: long strings teach order, short ones are what people type first.
@@ -62,6 +63,17 @@ def words_of(text: str) -> list[str]:
     """The words of a text without punctuation and control tokens."""
     parts = (part.strip(",.") for part in text.split() if not part.startswith("["))
     return [word for word in parts if word]
+
+
+def edit_distance(said: Sequence[str], heard: Sequence[str]) -> int:
+    """Word substitutions, insertions and deletions (Levenshtein)."""
+    row = list(range(len(heard) + 1))
+    for i, word in enumerate(said):
+        above = row
+        row = [i + 1]
+        for j, other in enumerate(heard):
+            row.append(min(above[j] + (word != other), above[j + 1] + 1, row[j] + 1))
+    return row[-1]
 
 
 def deal(texts: Sequence[str], speakers: Sequence[str]) -> list[tuple[str, str]]:

@@ -7,18 +7,16 @@ are balanced as the plan goes on, and held-out texts are dealt out among the tra
 
 from __future__ import annotations
 
-import math
 import random
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
 
-from labkit.training.corpus import DIGITS, Item, deal, read_texts, words_of
+from labkit.training.corpus import DIGITS, VOICES, Item, deal, words_of
 from labkit.training.grammar import Grammar, Sentence, words_of_sentence
 from labkit.training.lexicon import TENS
-from labkit.training.recipe import DataStage
+from labkit.training.pace import tempo_of
 
 PAUSE = "[uv_break]"
 # One entry per ticket in the draw, as for the digit corpus; ten words are the most.
@@ -39,15 +37,12 @@ PACES = (
     6,
     7,
 )  # the n of [speed_n], a ticket each; hurried speech is often misheard
-PACE_STEP = 1.12  # one step of [speed_n] is 12 % in tempo; [speed_5] is the teacher's own pace
 PACE_SPREAD = 0.03
 PAUSE_SHARE = 0.15
 PAUSE_AT_BORDER_SHARE = 0.7
 COMMA_SHARE = 0.25  # of the borders between phrases
 FULL_STOP_SHARE = 0.15
 TEST_EVERY, VALID_EVERY = 8, 16  # one item in so many is held out, until the lists are used up
-TEST_LIST = "nano-domain-heldout"
-FORBIDDEN_LISTS = ("nano-domain-eval", "nano-heldout", "nano-eval")
 
 Words = tuple[str, ...]
 
@@ -56,21 +51,10 @@ Words = tuple[str, ...]
 class DomainRecipe:
     """The domain corpus in numbers. Voices are those of the digit corpus, which belongs to the whole as it is."""
 
-    voices: tuple[str, ...] = DataStage.voices
-    items: int = 3300
+    voices: tuple[str, ...] = VOICES
+    items: int = 2592
     valid: int = 60
     seed: int = 40
-
-
-def tempo_of(pace: int) -> float:
-    """The teacher's tempo for [speed_`pace`]: 1.0 at 5, a factor 1.12 for each step."""
-    return PACE_STEP ** (pace - 5)
-
-
-def speed_token(tempo: float) -> str:
-    """The control token of a clip spoken at `tempo`: the nearest step, within 0 .. 9."""
-    pace = round(5 + math.log(tempo) / math.log(PACE_STEP))
-    return f"[speed_{min(9, max(0, pace))}]"
 
 
 class HeldOutTexts:
@@ -182,9 +166,3 @@ def _borders(sentence: Sentence) -> list[int]:
         passed += len(phrase)
         borders.append(passed)
     return borders
-
-
-def planned(recipe: DomainRecipe, calib: Path) -> list[Item]:
-    """The plan against the project's held-out lists in `calib`."""
-    test = read_texts([calib / f"{TEST_LIST}.txt"])
-    return domain_plan(recipe, test, read_texts([calib / f"{name}.txt" for name in FORBIDDEN_LISTS]))

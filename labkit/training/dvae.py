@@ -7,7 +7,7 @@ codes are jittered, so that the mel survives the wrong second-residual codes tha
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,9 +23,11 @@ from labkit.training.loop import Metrics, Pace, Schedule, train
 
 @dataclass(frozen=True)
 class DvaeStage:
-    schedule: Schedule = field(default_factory=lambda: Schedule(steps=2600, peak=2e-3, weight_decay=1e-4))
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=3200, peak=2e-3, weight_decay=1e-4))
     seed: int = 1
-    clips: int = 360  # training clips used, in plan order
+    clips: Mapping[str, int] = field(
+        default_factory=lambda: {"digits": 240, "domain": 480}
+    )  # the first so many
     batch: int = 16
     frames: int = 96
     jitter: tuple[float, ...] = (0.02, 0.1)
@@ -73,8 +75,8 @@ def train_dvae(
     pace: Pace = Pace(),  # noqa: B008 (frozen)
     say: Callable[[str], None] = print,
 ) -> Dvae:
-    mels = [mel_of(clip) for clip in clips[: stage.clips]]
-    valid_mels = [mel_of(clip) for clip in valid[:32]]
+    mels = [mel_of(clip) for clip in clips]
+    valid_mels = [mel_of(clip) for clip in valid[::3]]
     stream = torch.cat(mels, 1)
     torch.manual_seed(stage.seed)
     dvae = Dvae(config.dvae, config.audio)

@@ -8,6 +8,7 @@ figures and intervals are computed on reading.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,30 +16,23 @@ from pathlib import Path
 import numpy as np
 
 from labkit.spec import AudioPath, Recipe
-from labkit.training.corpus import DIGITS, Clip, deal
-from labkit.training.listen import Heard, Listeners
+from labkit.training.corpus import DIGITS, deal
+from labkit.training.figures import summary
+from labkit.training.listen import Finding, Heard, Listeners, voiceprints
+from labkit.training.traits import Trait, traits
 
 Listen = Callable[[Sequence[tuple[np.ndarray, str]]], list[Heard]]
+Sources = Mapping[tuple[str, str], np.ndarray]
+"""The teacher's speech [N] by (text, speaker)."""
 
 BATCH = 20
-MAX_STEPS = 300
+MAX_STEPS = 500
 ARMS: tuple[tuple[AudioPath, str], ...] = (
     ("hidden", "chattts"), ("hidden", "greedy"), ("codes", "chattts"), ("codes", "greedy"),
 )  # fmt: skip
 SOURCE = "source speech"
-HELD_OUT, SINGLES = "held-out", "single digits"
-BOOTSTRAP_DRAWS = 2000
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One clip of one arm. `ended` and `duration_ratio` are None where they mean nothing."""
-
-    arm: str
-    speaker: str
-    heard: Heard
-    ended: bool | None
-    duration_ratio: float | None
+SINGLES = "single digits"
+PRINTED_CLIPS = 12  # of each speaker, for the voiceprint
 
 
 @dataclass(frozen=True)
@@ -50,20 +44,26 @@ class Line:
     source: np.ndarray | None
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything that was found: clip by clip, and the traits that are measured another way."""
+
+    findings: list[Finding]
+    traits: list[Trait]
+
+
 def arm_name(kind: str, path: str, sampling: str) -> str:
     return f"{kind}, {path} path, {sampling}"
 
 
-def lines_of(
-    texts: Sequence[str], speakers: Sequence[str], sources: Mapping[tuple[str, str], Clip]
-) -> list[Line]:
-    """Texts dealt out to the speakers as the corpus plan deals them; `sources` by (text, speaker)."""
-    return [Line(t, s, sources[t, s].audio if (t, s) in sources else None) for t, s in deal(texts, speakers)]
+def lines_of(texts: Sequence[str], speakers: Sequence[str], sources: Sources) -> list[Line]:
+    """Texts dealt out to the speakers as the corpus plan deals them."""
+    return [Line(t, s, sources.get((t, s))) for t, s in deal(texts, speakers)]
 
 
-def lines_for_all(text: str, speakers: Sequence[str], sources: Mapping[tuple[str, str], Clip]) -> list[Line]:
+def lines_for_all(text: str, speakers: Sequence[str], sources: Sources) -> list[Line]:
     """One text for every speaker."""
-    return [Line(text, s, sources[text, s].audio if (text, s) in sources else None) for s in speakers]
+    return [Line(text, s, sources.get((text, s))) for s in speakers]
 
 
 def judge_source(kind: str, lines: Iterable[Line], listen: Listen) -> list[Finding]:
@@ -114,25 +114,25 @@ def judge_arm(
 
 def evaluate(
     voice_folder: Path,
-    texts: Sequence[str],
-    sources: Mapping[tuple[str, str], Clip],
+    sets: Mapping[str, Sequence[str]],
+    sources: Sources,
     out: Path,
     *,
     seed: int = 0,
     arms: Sequence[tuple[AudioPath, str]] = ARMS,
     say: Callable[[str], None] = print,
-) -> list[Finding]:
-    """Judge every arm on the held-out texts and the default arm on single digits; write `out` (JSON).
+) -> Evaluation:
+    """Judge every arm on each of the `sets` of held-out texts and the first arm on single digits; write `out` (JSON).
 
     Single digits cannot be held out: there are ten. They are judged apart, beside the source speech of each.
     """
     from labkit.voices import resolve_voice
 
-    speakers = list(resolve_voice(str(voice_folder)).speakers())
-    sets = (
-        (HELD_OUT, lines_of(texts, speakers, sources), arms),
-        (SINGLES, [line for word in DIGITS for line in lines_for_all(word, speakers, sources)], arms[:1]),
-    )
+    voice = resolve_voice(str(voice_folder))
+    speakers = list(voice.speakers())
+    kinds = [(kind, lines_of(texts, speakers, sources), arms) for kind, texts in sets.items()]
+    singles = [line for word in DIGITS for line in lines_for_all(word, speakers, sources)]
+    kinds.append((SINGLES, singles, arms[:1]))
     findings: list[Finding] = []
 
     def take(found: list[Finding]) -> None:
@@ -140,112 +140,34 @@ def evaluate(
         if found:
             say(f"evaluate: {found[0].arm}: {summary(found)}")
 
-    with Listeners() as listen:
-        for kind, lines, wanted in sets:
+    with Listeners(voiceprints(_some_of_each(sources))) as listen:
+        for kind, lines, wanted in kinds:
             take(judge_source(kind, lines, listen))
             for path, sampling in wanted:
                 take(judge_arm(voice_folder, lines, path, sampling, listen, kind=kind, seed=seed))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps([asdict(f) for f in findings], indent=1) + "\n", encoding="utf-8")
-    return findings
+    longest = max(sets.values(), key=len)
+    with Listeners(judge_quality=False) as listen:
+        found = traits(voice, deal(longest, speakers), listen, seed=seed, say=say)
+    result = Evaluation(findings, found)
+    write(out, result)
+    return result
 
 
-def read_findings(path: Path) -> list[Finding]:
+def _some_of_each(sources: Sources) -> dict[str, list[np.ndarray]]:
+    """PRINTED_CLIPS clips of more than one word for each speaker."""
+    clips: dict[str, list[np.ndarray]] = defaultdict(list)
+    for (text, speaker), audio in sources.items():
+        if " " in text and len(clips[speaker]) < PRINTED_CLIPS:
+            clips[speaker].append(audio)
+    return clips
+
+
+def write(path: Path, evaluation: Evaluation) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(evaluation), indent=1) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> Evaluation:
     data = json.loads(path.read_text(encoding="utf-8"))
-    return [Finding(**{**entry, "heard": Heard(**entry["heard"])}) for entry in data]
-
-
-# ---------------------------------------------------------------------- reading
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A value with its 95 % interval over texts; None where no clip had one."""
-
-    value: float | None
-    low: float = 0.0
-    high: float = 0.0
-
-    def percent(self) -> str:
-        if self.value is None:
-            return "-"
-        return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
-
-    def plain(self, digits: int = 2) -> str:
-        if self.value is None:
-            return "-"
-        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
-
-
-def ratio_figure(numerators: Sequence[float], denominators: Sequence[float]) -> Figure:
-    """Sum over sum (word errors over words) with a percentile bootstrap over texts."""
-    top, bottom = np.asarray(numerators, float), np.asarray(denominators, float)
-    if len(top) == 0:
-        return Figure(None)
-    picks = np.random.default_rng(0).integers(len(top), size=(BOOTSTRAP_DRAWS, len(top)))
-    low, high = np.quantile(top[picks].sum(1) / bottom[picks].sum(1), (0.025, 0.975))
-    return Figure(float(top.sum() / bottom.sum()), float(low), float(high))
-
-
-def mean_figure(values: Iterable[float | None]) -> Figure:
-    known = [v for v in values if v is not None]
-    return ratio_figure(known, [1.0] * len(known))
-
-
-@dataclass(frozen=True)
-class ArmFigures:
-    arm: str
-    clips: int
-    whisper_wer: Figure
-    grammar_wer: Figure
-    ended: Figure
-    duration_ratio: Figure
-    dnsmos_ovrl: Figure
-    dnsmos_p808: Figure
-
-
-def figures(findings: Sequence[Finding]) -> list[ArmFigures]:
-    """One line per arm, in order of appearance."""
-    return [
-        _arm_figures(arm, [f for f in findings if f.arm == arm])
-        for arm in dict.fromkeys(f.arm for f in findings)
-    ]
-
-
-def by_speaker(findings: Sequence[Finding]) -> dict[str, dict[str, Figure]]:
-    """arm -> speaker -> Whisper's word error rate."""
-    table: dict[str, dict[str, Figure]] = {}
-    for arm in dict.fromkeys(f.arm for f in findings):
-        for speaker in dict.fromkeys(f.speaker for f in findings):
-            mine = [f.heard for f in findings if (f.arm, f.speaker) == (arm, speaker)]
-            table.setdefault(arm, {})[speaker] = ratio_figure(
-                [h.whisper_errors for h in mine], [h.words for h in mine]
-            )
-    return table
-
-
-def _arm_figures(arm: str, findings: Sequence[Finding]) -> ArmFigures:
-    heard = [f.heard for f in findings]
-    words = [h.words for h in heard]
-    return ArmFigures(
-        arm=arm,
-        clips=len(findings),
-        whisper_wer=ratio_figure([h.whisper_errors for h in heard], words),
-        grammar_wer=ratio_figure([h.grammar_errors for h in heard], words),
-        ended=mean_figure(None if f.ended is None else float(f.ended) for f in findings),
-        duration_ratio=mean_figure(f.duration_ratio for f in findings),
-        dnsmos_ovrl=mean_figure(h.dnsmos_ovrl for h in heard),
-        dnsmos_p808=mean_figure(h.dnsmos_p808 for h in heard),
-    )
-
-
-def summary(findings: Sequence[Finding]) -> str:
-    """One arm in one line."""
-    if not findings:
-        return "nothing to judge"
-    f = _arm_figures(findings[0].arm, findings)
-    return (
-        f"{f.clips} clips, WER Whisper {f.whisper_wer.percent()}, grammar {f.grammar_wer.percent()}, "
-        f"ended {f.ended.percent()}, duration {f.duration_ratio.plain()}, "
-        f"DNSMOS overall {f.dnsmos_ovrl.plain()}, P.808 {f.dnsmos_p808.plain()}"
-    )
+    findings = [Finding(**{**entry, "heard": Heard(**entry["heard"])}) for entry in data["findings"]]
+    return Evaluation(findings, [Trait(**entry) for entry in data["traits"]])

@@ -1,14 +1,13 @@
-"""The stages of the nano voice in order, each reading what the ones before it left in the work folder.
+"""The stages of the nano voice in order, each reading what the ones before it left.
 
-Work folder: `data/` shards and alignments, one folder per network with `last.pt` and `log.jsonl`, `asset/` the packed
-voice. Any stage can be run by itself once its predecessors are there; a stage that finds them missing says which.
+The speech lies in a folder of its own (`speech.py`), the rest in the work folder: one folder per network with `last.pt`
+and `log.jsonl`, `asset/` the packed voice. Any stage can be run by itself once its predecessors are there; a stage that
+finds them missing says which.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -21,18 +20,19 @@ from labkit.errors import UnavailableError, UserError
 from labkit.model.dvae import Decoder, Dvae
 from labkit.model.gpt import Gpt
 from labkit.model.vocoder import Vocoder
-from labkit.training import corpus
-from labkit.training.align import align_corpus, spread_evenly
+from labkit.training.align import spread_evenly
 from labkit.training.augment import Aligned, variants
+from labkit.training.clip_check import two_ears
 from labkit.training.codes import Utterance, encode
-from labkit.training.corpus import Clip
-from labkit.training.data import SHARD_ITEMS, Speak, generate
+from labkit.training.corpus import VOICES, Clip
+from labkit.training.data import Speak
 from labkit.training.decoder import train_decoder
 from labkit.training.dvae import mel_of, train_dvae
 from labkit.training.gpt import speaker_vectors, train_gpt
 from labkit.training.loop import load_module
 from labkit.training.pack import pack
 from labkit.training.recipe import Recipe
+from labkit.training.speech import HeldOut, Speech
 from labkit.training.splice import splice
 from labkit.training.vocoder import train_vocoder
 
@@ -40,53 +40,48 @@ Say = Callable[[str], None]
 M = TypeVar("M", bound=nn.Module)
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Texts that training must not speak: `test` is judged at the end, `forbidden` belongs to others."""
-
-    test: tuple[str, ...]
-    forbidden: tuple[str, ...]
-
-    @classmethod
-    def from_calib(cls, folder: Path) -> HeldOut:
-        """Read them from the project's corpora. UserError when the folder is not that of a checkout."""
-        paths = folder / "nano-heldout.txt", folder / "nano-eval.txt"
-        for path in paths:
-            if not path.is_file():
-                raise UserError(
-                    f"{path} is missing: training needs the held-out texts. Run it in a checkout."
-                )
-        test, forbidden = (tuple(corpus.read_texts([path])) for path in paths)
-        return cls(test, forbidden)
-
-
 class NanoTraining:
     """One work folder and one recipe; a method per stage."""
 
     def __init__(
-        self, recipe: Recipe, held_out: HeldOut, folder: Path, *, resume: bool, say: Say = print
+        self,
+        recipe: Recipe,
+        held_out: HeldOut,
+        folder: Path,
+        *,
+        speech: Path,
+        resume: bool,
+        say: Say = print,
     ) -> None:
         self.recipe, self.held_out, self.folder = recipe, held_out, folder
         self.resume, self.say = resume, say
+        self.speech = Speech(
+            speech, recipe.data.digits, recipe.data.domain, held_out, checked=not self._is_mute, say=say
+        )
         torch.set_num_threads(recipe.threads)
 
     # ------------------------------------------------------------------ stages
 
     def data(self, worker: int = 0, workers: int = 1) -> None:
-        """Speak the corpus. Several workers may share the shards."""
-        generate(self.items, self.folder / "data", self._speak, worker=worker, workers=workers, log=self.say)
+        """Speak both corpora. Several workers may share the shards."""
+        self.speech.speak(self._speak, worker, workers)
+
+    def check(self) -> None:
+        """Have a recognizer hear them; tones are not heard."""
+        if not self._is_mute:
+            self.speech.check(two_ears())
 
     def dvae(self) -> None:
         recipe = self.recipe
         train_dvae(
-            recipe.dvae, recipe.config, self.clips("train"), self.clips("valid"), self.folder / "dvae",
-            resume=self.resume, pace=recipe.pace, say=self.say,
+            recipe.dvae, recipe.config, self.speech.clips("train", recipe.dvae.clips), self.speech.clips("valid"),
+            self.folder / "dvae", resume=self.resume, pace=recipe.pace, say=self.say,
         )  # fmt: skip
 
     def vocoder(self) -> None:
         recipe = self.recipe
         train_vocoder(
-            recipe.vocoder, recipe.config, self.trained_dvae(), self.clips("train"), self.clips("valid"),
+            recipe.vocoder, recipe.config, self.trained_dvae(), self.speech.clips("train"), self.speech.clips("valid"),
             self.folder / "vocoder", resume=self.resume, pace=recipe.pace, say=self.say,
         )  # fmt: skip
 
@@ -102,7 +97,7 @@ class NanoTraining:
     def decoder(self) -> None:
         recipe, dvae = self.recipe, self.trained_dvae()
         pairs, valid = (
-            [(encode(dvae, [(clip, None)])[0], mel_of(clip)) for clip in self.clips(split)]
+            [(encode(dvae, [(clip, None)])[0], mel_of(clip)) for clip in self.speech.clips(split)]
             for split in ("train", "valid")
         )
         train_decoder(
@@ -112,7 +107,7 @@ class NanoTraining:
 
     def pack(self) -> None:
         data = self.recipe.data
-        named = {name: self.speakers[voice] for name, voice in zip(data.speakers, data.voices, strict=True)}
+        named = {name: self.speakers[voice] for name, voice in zip(data.speakers, VOICES, strict=True)}
         config = self.recipe.config
         size = pack(
             self.folder / "asset", config, named, gpt=self.trained_gpt(), dvae=self.trained_dvae(),
@@ -126,68 +121,47 @@ class NanoTraining:
         from labkit.training.card import draw_curves, figure_table, write_figures
         from labkit.training.evaluate import evaluate
 
-        findings = evaluate(
+        evaluation = evaluate(
             voice or self.folder / "asset",
-            self.held_out.test,
+            {"digits": self.held_out.digits, "domain": self.held_out.domain},
             self._source_speech(),
             self.folder / "evaluation.json",
             say=self.say,
         )
-        self.say(figure_table(findings))
+        self.say(figure_table(evaluation.findings))
         if card is not None:
-            write_figures(card, findings)
+            write_figures(card, evaluation)
             draw_curves(self.folder, card.with_name("curves.png"))
 
-    def _source_speech(self) -> dict[tuple[str, str], Clip]:
+    def _source_speech(self) -> dict[tuple[str, str], np.ndarray]:
         """Held-out texts and single digits as the teacher says them, by (text, speaker); spoken now if need be."""
-        data, folder = self.recipe.data, self.folder / "data"
-        wanted = len(self.held_out.test) + data.valid + len(corpus.DIGITS) * len(data.voices)
-        shards = math.ceil(wanted / SHARD_ITEMS)
         try:
-            generate(self.items[: shards * SHARD_ITEMS], folder, self._speak, log=self.say)
+            self.data()
         except UnavailableError as error:
             self.say(f"evaluate: no source speech to compare with. {error}")
-        names = dict(zip(data.voices, data.speakers, strict=True))
-        found: dict[tuple[str, str], Clip] = {}
-        for clip in corpus.read_corpus(folder):
-            item = clip.item
-            if item.split == "test" or len(item.words) == 1:
-                text = item.text if item.split == "test" else item.words[0]
-                found.setdefault((text, names[item.voice]), clip)
-        return found
+        names = dict(zip(VOICES, self.recipe.data.speakers, strict=True))
+        return {(text, names[voice]): audio for (text, voice), audio in self.speech.sources().items()}
 
     # ------------------------------------------------------------------ what the stages share
 
-    @cached_property
-    def items(self) -> list[corpus.Item]:
-        data = self.recipe.data
-        return corpus.plan(
-            data.voices, data.per_voice, self.held_out.test, self.held_out.forbidden, data.valid, data.seed
-        )
+    @property
+    def _is_mute(self) -> bool:
+        return self.recipe.teacher == "tones"
 
     @cached_property
     def speakers(self) -> dict[str, np.ndarray]:
         data = self.recipe.data
-        return speaker_vectors(data.voices, self.recipe.config.gpt.hidden, data.speaker_seed)
-
-    def clips(self, split: str) -> list[Clip]:
-        """Clips of the planned items of one split; those still on disk from a larger plan are left out."""
-        planned = len(self.items)
-        found = [c for c in corpus.read_corpus(self.folder / "data", split) if c.item.index < planned]
-        if not found:
-            raise UserError(f"{self.folder / 'data'} holds no {split!r} speech; run the stage 'data' first.")
-        return found
+        return speaker_vectors(VOICES, self.recipe.config.gpt.hidden, data.speaker_seed)
 
     def utterances(self) -> tuple[list[Utterance], list[Utterance], list[Utterance]]:
         """(natural, spliced, valid) as codes of the trained DVAE, with word starts."""
         data, dvae = self.recipe.data, self.trained_dvae()
-        natural, valid = self.clips("train"), self.clips("valid")
-        if self.recipe.teacher == "tones":
+        natural, valid = self.speech.clips("train"), self.speech.clips("valid")
+        if self._is_mute:
             boundaries = {c.item.index: spread_evenly(c.audio, len(c.item.words)) for c in (*natural, *valid)}
         else:
-            boundaries = align_corpus(self.folder / "data")
-        unspeakable = {tuple(c.item.words) for c in valid}
-        unspeakable |= {tuple(corpus.words_of(t)) for t in (*self.held_out.test, *self.held_out.forbidden)}
+            boundaries = self.speech.boundaries()
+        unspeakable = {tuple(c.item.words) for c in valid} | self.held_out.words()
         spliced = splice(natural, boundaries, unspeakable, data.spliced, data.splice_seed)
 
         def aligned(clips: list[Clip]) -> list[Aligned]:
@@ -223,7 +197,7 @@ class NanoTraining:
 
     @cached_property
     def _teacher(self) -> Speak:
-        if self.recipe.teacher == "tones":
+        if self._is_mute:
             from labkit.training.tones import Tones
 
             return Tones().speak

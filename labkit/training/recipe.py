@@ -10,25 +10,25 @@ from typing import Any
 
 from labkit.model.config import NANO, VoiceConfig
 from labkit.training.decoder import DecoderStage
+from labkit.training.domain_plan import DomainRecipe
 from labkit.training.dvae import DvaeStage
 from labkit.training.gpt import GptStage
 from labkit.training.loop import Pace, Schedule
+from labkit.training.speech import DigitsRecipe
 from labkit.training.vocabulary import TOKENS
 from labkit.training.vocoder import VocoderStage
 
 
 @dataclass(frozen=True)
 class DataStage:
-    """`voices` are names of the teacher's; `speakers` are what the trained voice calls them, in the same order."""
+    """The two corpora; `speakers` are what the trained voice calls the teacher's voices, in the same order."""
 
-    voices: tuple[str, ...] = ("jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
+    digits: DigitsRecipe = field(default_factory=DigitsRecipe)
+    domain: DomainRecipe = field(default_factory=DomainRecipe)
     speakers: tuple[str, ...] = ("gongitsune", "nezumi", "tebukuro", "kumo")
-    per_voice: int = 330
-    valid: int = 40
-    seed: int = 20
-    spliced: int = 4000
+    spliced: int = 8000
     splice_seed: int = 21
-    copies: int = 6  # of each natural clip, with its frames falling elsewhere
+    copies: int = 4  # of each natural clip, with its frames falling elsewhere
     speaker_seed: int = 7
 
 
@@ -41,7 +41,7 @@ class Recipe:
     gpt: GptStage = field(default_factory=GptStage)
     decoder: DecoderStage = field(default_factory=DecoderStage)
     pace: Pace = field(default_factory=Pace)
-    teacher: str = "kokoro"  # or "tones", a stand-in that needs no TTS
+    teacher: str = "kokoro"  # or "tones", a stand-in that needs no TTS and that nobody hears
     threads: int = 1
 
 
@@ -58,7 +58,12 @@ def _short(stage: Any, **changes: Any) -> Any:
 
 SMOKE_RECIPE = Recipe(
     config=NANO_RECIPE.config,
-    data=DataStage(per_voice=12, valid=4, spliced=8, copies=2),
+    data=DataStage(
+        digits=DigitsRecipe(per_voice=12, valid=4),
+        domain=DomainRecipe(items=48, valid=3),
+        spliced=8,
+        copies=2,
+    ),
     dvae=_short(DvaeStage(), frames=32),
     vocoder=_short(VocoderStage(), frames=24, polish=Schedule(steps=2, peak=1e-4), discriminated=2),
     gpt=_short(GptStage()),

@@ -1,8 +1,8 @@
 """More strings for free: the head of one utterance joined to the tail of another, same voice, at aligned boundaries.
 
-The tail is taken where its preceding word is the head's last word, so the joint has heard that neighbour before. The
-cut moves to the quietest place near the boundary and is crossfaded. Splices teach order; natural speech teaches how
-it should sound, so it must stay the majority late in training.
+The tail is taken where its preceding word is the head's last word, so the joint has heard that neighbour before, and
+its pace is the head's. The cut moves to the quietest place near the boundary and is crossfaded. Splices teach order;
+natural speech teaches how it should sound, so it must stay the majority late in training.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import numpy as np
 
 from labkit.training.align import Boundaries
 from labkit.training.corpus import SAMPLE_RATE, Clip, Item
+from labkit.training.pace import speed_token
 
 FADE_S = 0.008
 SEARCH_S = 0.03
-MAX_WORDS = 6
+MAX_WORDS = 10
 
 
 @dataclass(frozen=True)
 class Spoken:
-    """A clip with the boundaries of its words; texts with inner punctuation are not spliced."""
+    """A clip with the boundaries of its words; texts with inner marks or control tokens are not spliced."""
 
     clip: Clip
     words: tuple[str, ...]
@@ -49,6 +50,11 @@ def join(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
     return np.concatenate([head[: len(head) - fade], middle, tail[fade:]])
 
 
+def _manner(spoken: Spoken) -> tuple[str, str]:
+    """Voice and pace: what the two halves of a splice must share."""
+    return spoken.clip.item.voice, speed_token(spoken.clip.item.tempo)
+
+
 def splice(
     clips: Sequence[Clip],
     boundaries: Mapping[int, Boundaries],
@@ -61,14 +67,14 @@ def splice(
     pool = [
         Spoken(clip, tuple(clip.item.words), tuple(boundaries[clip.item.index]))
         for clip in clips
-        if clip.item.index in boundaries and "," not in clip.item.text and len(clip.item.words) > 1
+        if clip.item.index in boundaries and not set(",[") & set(clip.item.text) and len(clip.item.words) > 1
     ]
     if not pool:
         return []
-    joints = defaultdict(list)  # (voice, word before the cut) -> places where a tail can start
+    joints = defaultdict(list)  # (voice, pace, word before the cut) -> places where a tail can start
     for spoken in pool:
         for cut in range(1, len(spoken.words)):
-            joints[spoken.clip.item.voice, spoken.words[cut - 1]].append((spoken, cut))
+            joints[(*_manner(spoken), spoken.words[cut - 1])].append((spoken, cut))
     taken = {(clip.item.voice, tuple(clip.item.words)) for clip in clips}
     made: list[tuple[Clip, Boundaries]] = []
     for _ in range(count * 20):
@@ -76,7 +82,7 @@ def splice(
             break
         head = rng.choice(pool)
         voice, cut = head.clip.item.voice, rng.randrange(1, len(head.words))
-        tail, start = rng.choice(joints[voice, head.words[cut - 1]])
+        tail, start = rng.choice(joints[(*_manner(head), head.words[cut - 1])])
         words = (*head.words[:cut], *tail.words[start:])
         if len(words) > MAX_WORDS or words in forbidden or (voice, words) in taken:
             continue
@@ -86,6 +92,6 @@ def splice(
         audio = join(head.clip.audio[:left], tail.clip.audio[right:])
         shift = (left - right) / SAMPLE_RATE - FADE_S
         times = [*head.boundaries[:cut], *((a + shift, b + shift) for a, b in tail.boundaries[start:])]
-        item = Item(1_000_000 + len(made), voice, "spliced", " ".join(words), 1.0)
+        item = Item(1_000_000 + len(made), voice, "spliced", " ".join(words), head.clip.item.tempo)
         made.append((Clip(item, audio), [(max(0.0, a), b) for a, b in times]))
     return made

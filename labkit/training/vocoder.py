@@ -35,10 +35,10 @@ class VocoderStage:
     """`schedule` is for the spectral phase, `polish` for the adversarial one (0 steps: there is none)."""
 
     schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=2200, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
+        default_factory=lambda: Schedule(steps=2600, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
     )
     polish: Schedule = field(
-        default_factory=lambda: Schedule(steps=1200, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
+        default_factory=lambda: Schedule(steps=1800, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
     )
     seed: int = 2
     batch: int = 12
@@ -136,7 +136,7 @@ def train_vocoder(
     hop = config.audio.hop
     waves, mels, decoded = [], [], []
     with torch.no_grad():
-        for clip in [*clips, *valid[:24]]:
+        for clip in [*clips, *valid[::4]]:
             mel = mel_of(clip)
             waves.append(torch.from_numpy(pad_to_steps(clip.audio)))
             mels.append(mel)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from labkit.errors import SpecError
 from labkit.text.language import detect_language
 from labkit.text.normalize import NormalizeOptions, normalize
-from labkit.text.numbers import DIGITS
+from labkit.text.numbers import DIGITS, TEENS, TENS
 from labkit.text.rules import RULE_NAMES, RULES
 from labkit.text.symbols import CONTROL_TOKEN, PROMPT_TOKENS
 
@@ -93,6 +93,22 @@ def test_prompt_tokens_never_survive(text: str) -> None:
 def test_nothing_but_words_marks_and_apostrophes_is_left(text: str) -> None:
     rest = re.sub(CONTROL_TOKEN, "", normalize(text)[0])
     assert not re.findall(r"[^\w\s',.，。、]", rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("turn 42 degrees", "turn forty two degrees"),
+        ("20% at 7", "twenty percent at seven"),
+        ("7-9", "seven to nine"),
+        ("call 729", "call seven two nine"),
+        ("3.14 and 05", "three one four and zero five"),
+        ("the 3rd", "the three"),
+    ],
+)
+def test_a_voice_of_number_words_to_ninety_nine_reads_amounts_that_far(text: str, said: str) -> None:
+    read, report = normalize(text, vocabulary=(*DIGITS, *TEENS, *TENS, "turn", "call"))
+    assert (read, report.number_reading) == (said, "tens")
 
 
 def test_a_voice_of_digit_words_hears_digits() -> None:

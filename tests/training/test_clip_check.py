@@ -47,15 +47,28 @@ def test_other_words_stay_other(a: str, b: str) -> None:
     ],
 )
 def test_one_wrong_word_in_four_is_forgiven(text: str, heard: str, errors: int, right: bool) -> None:
-    found = answer(3, text, SECOND, lambda audio: heard)
+    found = answer(3, text, SECOND, [lambda audio, _: heard])
     assert (found.index, found.errors, found.is_right) == (3, errors, right)
 
 
+def test_a_second_ear_is_asked_where_the_first_is_wrong() -> None:
+    asked: list[str] = []
+
+    def second(audio: np.ndarray, text: str) -> str:
+        asked.append(text)
+        return "go"
+
+    ears = [lambda audio, _: "Okay, go.", second]
+    assert answer(0, "go.", SECOND, ears).heard == "go"
+    assert answer(0, "okay go", SECOND, ears).heard == "Okay, go."
+    assert answer(0, "stop", SECOND, ears).heard == "Okay, go." and asked == ["go.", "stop"]
+
+
 def test_a_clip_too_short_for_the_recognizer_is_not_heard() -> None:
-    def fail(audio: np.ndarray) -> str:
+    def fail(audio: np.ndarray, text: str) -> str:
         raise AssertionError("must not be asked")
 
-    assert not answer(0, "go", SECOND[:100], fail).is_right
+    assert not answer(0, "go", SECOND[:100], [fail]).is_right
 
 
 def shard(folder, number: int, *texts: str, dropped: tuple[dict, ...] = ()) -> None:
@@ -65,15 +78,15 @@ def shard(folder, number: int, *texts: str, dropped: tuple[dict, ...] = ()) -> N
 
 def test_hearing_resumes_at_the_first_shard_without_answers(tmp_path) -> None:
     shard(tmp_path, 0, "turn left", "stop")
-    check_corpus(tmp_path, lambda audio: "turn left", say=lambda _: None)
+    check_corpus(tmp_path, [lambda audio, _: "turn left"], say=lambda _: None)
     shard(tmp_path, 1, "stop")
     asked = []
 
-    def ears(audio: np.ndarray) -> str:
+    def ear(audio: np.ndarray, text: str) -> str:
         asked.append(audio)
         return "Stop!"
 
-    check_corpus(tmp_path, ears, say=lambda _: None)
+    check_corpus(tmp_path, [ear], say=lambda _: None)
     assert len(asked) == 1 and found_right(tmp_path) == {0, 10}
     assert json.loads(answers_path(tmp_path / "shard-0001.npz").read_text())[0]["heard"] == "Stop!"
 
@@ -81,7 +94,7 @@ def test_hearing_resumes_at_the_first_shard_without_answers(tmp_path) -> None:
 def test_losses_are_counted_with_their_reasons(tmp_path) -> None:
     drops = ({"index": 5, "reason": "silent"}, {"index": 6, "reason": "lasts 9.10 s for 1 words"})
     shard(tmp_path, 0, "turn left", "stop", dropped=drops)
-    check_corpus(tmp_path, lambda audio: "turn left", say=lambda _: None)
+    check_corpus(tmp_path, [lambda audio, _: "turn left"], say=lambda _: None)
     found = tally(tmp_path)
     assert found.lost == {"silent": 1, "of odd duration": 1, "misheard": 1}
     assert (

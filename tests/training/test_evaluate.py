@@ -10,26 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.errors import UserError
-from labkit.training.card import BEGIN, CURVES, END, draw_curves, figure_table, speaker_table, write_figures
-from labkit.training.corpus import Clip, Item
-from labkit.training.evaluate import (
-    SOURCE,
-    Figure,
-    Finding,
-    by_speaker,
-    figures,
-    lines_of,
-    mean_figure,
-    ratio_figure,
-    summary,
-)
-from labkit.training.listen import Heard, edit_distance
+from labkit.training.card import (
+    BEGIN,
+    CURVES,
+    END,
+    draw_curves,
+    figure_table,
+    speaker_table,
+    trait_table,
+    write_figures,
+)  # fmt: skip
+from labkit.training.corpus import edit_distance
+from labkit.training.evaluate import SOURCE, Evaluation, lines_of, read, write
+from labkit.training.figures import Figure, by_speaker, figures, mean_figure, ratio_figure, summary
+from labkit.training.listen import Finding, Heard
+from labkit.training.traits import Trait
 
 WORDS = st.lists(st.sampled_from(["one", "two", "three"]), max_size=6)
 
 
 def finding(arm: str, speaker: str, errors: int, words: int = 4, ended: bool | None = True) -> Finding:
-    heard = Heard("one two", words, "", errors, "", errors, 3.0, 2.5, 1.0)
+    heard = Heard("one two", words, "", errors, "", errors, 3.0, 2.5, 3.5, "a", 1.0)
     return Finding(arm, speaker, heard, ended, 1.0 if ended is not None else None)
 
 
@@ -65,11 +66,22 @@ def test_what_is_not_known_is_left_out_and_never_zero() -> None:
 
 
 def test_texts_are_dealt_out_as_the_corpus_deals_them() -> None:
-    clip = Clip(Item(1, "b", "test", "two", 1.0), np.ones(9, np.float32))
-    lines = lines_of(["one", "two", "three"], ["a", "b"], {("two", "b"): clip})
+    source = np.ones(9, np.float32)
+    lines = lines_of(["one", "two", "three"], ["a", "b"], {("two", "b"): source})
     assert [(line.text, line.speaker, line.source is None) for line in lines] == [
         ("one", "a", True), ("two", "b", False), ("three", "b", True),
     ]  # fmt: skip
+
+
+def test_the_share_of_right_speakers_counts_those_that_were_judged() -> None:
+    row = figures([finding("x", "a", 0), finding("x", "b", 0)])[0]
+    assert row.right_speaker.value == 0.5 and row.distill_mos.value == 3.5
+
+
+def test_what_was_found_is_read_back(tmp_path) -> None:
+    judged = Evaluation([finding("x", "a", 1)], [Trait("pause", "0.4 s", 0.4, 0.3, 0.5, "0.4 s")])
+    write(tmp_path / "evaluation.json", judged)
+    assert read(tmp_path / "evaluation.json") == judged
 
 
 def test_speakers_are_told_apart() -> None:
@@ -80,20 +92,21 @@ def test_speakers_are_told_apart() -> None:
 def test_the_card_is_rewritten_between_its_marks_only(tmp_path) -> None:
     card = tmp_path / "CARD.md"
     card.write_text(f"# Card\n\n{BEGIN}\nold\n{END}\n\nlast words\n")
-    found = [finding(SOURCE, "a", 0, ended=None), finding("held-out, hidden path, chattts", "a", 1)]
-    write_figures(card, found)
+    found = [finding(SOURCE, "a", 0, ended=None), finding("digits, hidden path, chattts", "a", 1)]
+    judged = Evaluation(found, [Trait("fp32", "WER 1 %", 0.01, 0.0, 0.02, "the voice itself")])
+    write_figures(card, judged)
     once = card.read_text()
     assert once.startswith("# Card\n") and once.endswith("last words\n") and "old" not in once
-    assert figure_table(found) in once and speaker_table(found) in once
+    assert figure_table(found) in once and speaker_table(found) in once and trait_table(judged.traits) in once
     assert "25.0 % [25.0, 25.0]" in once
-    write_figures(card, found)
+    write_figures(card, judged)
     assert card.read_text() == once
 
 
 def test_a_card_without_marks_is_refused(tmp_path) -> None:
     (tmp_path / "CARD.md").write_text("# Card\n")
     with pytest.raises(UserError, match="marks"):
-        write_figures(tmp_path / "CARD.md", [finding("x", "a", 0)])
+        write_figures(tmp_path / "CARD.md", Evaluation([finding("x", "a", 0)], []))
 
 
 def test_curves_need_logs_and_then_are_drawn(tmp_path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from labkit.errors import UserError
 from labkit.training import STAGES, train_nano
-from labkit.training.pipeline import HeldOut
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +21,8 @@ def work(tmp_path_factory) -> Path:
         "# comment\none two three\n\nfour four\nfive six one\nnine zero\n"
     )
     (calib / "nano-eval.txt").write_text("six six\n")
+    (calib / "nano-domain-heldout.txt").write_text("close the window\nturn left\n")
+    (calib / "nano-domain-eval.txt").write_text("turn right\n")
     train_nano(out=folder / "work", calib=calib, smoke=True, say=lambda _: None)
     return folder
 
@@ -75,8 +76,3 @@ def test_a_stage_without_its_predecessor_says_which_is_missing(work: Path, tmp_p
 def test_an_unknown_stage_is_refused_with_the_known_ones(tmp_path) -> None:
     with pytest.raises(UserError, match=f"'gtp' is unknown.*{', '.join(STAGES)}"):
         train_nano(stages=["gtp"], out=tmp_path)
-
-
-def test_without_the_held_out_texts_nothing_is_trained(tmp_path) -> None:
-    with pytest.raises(UserError, match="held-out"):
-        HeldOut.from_calib(tmp_path)

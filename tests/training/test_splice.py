@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 
 from labkit.training.align import spread_evenly
@@ -47,6 +50,23 @@ def test_a_joint_is_crossfaded_without_a_step() -> None:
     wave = join(np.ones(1000, np.float32), np.full(1000, -1, np.float32))
     assert len(wave) == 2000 - int(0.008 * SAMPLE_RATE)
     assert np.abs(np.diff(wave)).max() < 0.02
+
+
+def test_both_halves_of_a_splice_have_one_pace() -> None:
+    clips = [
+        Clip(replace(c.item, tempo=1.25 if c.item.index % 2 else 1.0), c.audio) for c in corpus_of_tones()
+    ]
+    boundaries = {c.item.index: spread_evenly(c.audio, len(c.item.words)) for c in clips}
+    slow = [c for c in clips if c.item.tempo == 1.0]
+    made = [
+        (clip.item.tempo, tuple(clip.item.words)) for clip, _ in splice(clips, boundaries, set(), 40, seed=1)
+    ]
+    pairs = {
+        tempo: {pair for c in clips if c.item.tempo == tempo for pair in pairwise(c.item.words)}
+        for tempo in (1.0, 1.25)
+    }
+    assert slow and {tempo for tempo, _ in made} == {1.0, 1.25}
+    assert all(set(pairwise(words)) <= pairs[tempo] for tempo, words in made)
 
 
 def test_nothing_aligned_gives_nothing() -> None:

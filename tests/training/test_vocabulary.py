@@ -9,7 +9,9 @@ from labkit.text.tokenizer import write_word_tokenizer
 from labkit.training.vocabulary import DOMAIN, TOKENS, prompt_ids, split_marks, word_positions
 
 
-@pytest.mark.parametrize("text", ["one", "three one four.", "nine two, six five zero eight", "zero, zero."])
+@pytest.mark.parametrize(
+    "text", ["one", "three one four.", "nine two, six five zero eight", "turn left [uv_break] now, please."]
+)
 def test_the_packed_tokenizer_gives_the_ids_of_training(tmp_path, text: str) -> None:
     tokenizer = write_word_tokenizer(tmp_path, DOMAIN)
     assert tokenizer.encode(code_prompt(text, speaker=True)) == prompt_ids(text)
@@ -23,5 +25,18 @@ def test_word_positions_point_at_the_words() -> None:
 
 
 def test_a_word_outside_the_domain_is_refused() -> None:
-    with pytest.raises(KeyError, match="ten"):
-        prompt_ids("one ten")
+    with pytest.raises(KeyError, match="hundred"):
+        prompt_ids("one hundred")
+
+
+def test_a_pause_is_a_token_and_no_word() -> None:
+    text = "go up, [uv_break] now"
+    ids = prompt_ids(text)
+    assert [TOKENS[ids[p]] for p in word_positions(text)] == ["go", "up", "now"]
+    assert split_marks(text)[3] == "[uv_break]"
+
+
+@pytest.mark.parametrize(("tempo", "style"), [(1.0, "[speed_5]"), (1.26, "[speed_7]"), (0.79, "[speed_3]")])
+def test_the_prompt_names_the_pace(tmp_path, tempo: float, style: str) -> None:
+    tokenizer = write_word_tokenizer(tmp_path, DOMAIN)
+    assert tokenizer.encode(code_prompt("go up", speaker=True, style=style)) == prompt_ids("go up", tempo)
