@@ -7,19 +7,19 @@ are symmetric, a scale for each output; activations are symmetric too, one range
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.quantize.calibrators import HistogramCalibrator, MaxCalibrator, Method
 from labkit.quantize.channels import quantize_channels
 from labkit.quantize.feedback import GramCollector
 from labkit.quantize.layers import LayerList
 from labkit.quantize.observing import Feed, Tell, observe
 from labkit.quantize.onnx_files import constant_products, left_alone, replace_nodes, save, take_weight
+from labkit.quantize.ranges import CALIBRATORS, RangeFinder, range_finder
 from labkit.quantize.two_terms import LARGEST, MIDDLE, NodeList, has_two_terms, static_product
 from labkit.spec import Option
 
@@ -30,40 +30,29 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "wide_activations": ("all", "down", "none"),  # the products whose activations have 16 bits
     "algorithm": ("gptq", "rtn"),
     "calibration": ("max", "percentile", "mse", "entropy"),
+    "calibrator": CALIBRATORS,
     "sentences": (100, 50, 200),
     "quantize_heads": (False, True),
     "fp32_layers": LayerList(),
 }
 """Build options with the values they may take, the default first. 16 bits have levels enough for the largest magnitude;
 8 bits do better with `calibration: percentile`."""
-_BITS = 8
 
 
 def collect(
-    model: Path,
-    tensors: Iterable[str],
-    feeds: Iterable[Feed],
-    method: str,
-    tell: Tell,
+    model: Path, tensors: Iterable[str], feeds: Iterable[Feed], finder: Callable[[], RangeFinder], tell: Tell,
     with_grams: bool = False,
-) -> tuple[Ranges, Grams]:
+) -> tuple[Ranges, Grams]:  # fmt: skip
     """The range (`amax`) of each of the graph's `tensors` over all feeds and, if asked for, its Gram matrix.
 
     CalibrationError when there is no feed, or a tensor is not finite for one.
     """
     names = sorted(set(tensors))
-    calibrators: dict[str, MaxCalibrator | HistogramCalibrator] = {
-        name: MaxCalibrator(_BITS, None, False)
-        if method == "max"
-        else HistogramCalibrator(_BITS, None, False)
-        for name in names
-    }
+    finders = {name: finder() for name in names}
     products = {name: GramCollector() for name in names if with_grams}
-    observers = {
-        name: (calibrators[name], products[name]) if with_grams else (calibrators[name],) for name in names
-    }
+    observers = {name: (finders[name], products[name]) if with_grams else (finders[name],) for name in names}
     observe(model, observers, feeds, tell)
-    ranges = {name: _range(calibrator, method) for name, calibrator in calibrators.items()}
+    ranges = {name: each.amax() for name, each in finders.items()}
     return ranges, {name: collector.gram() for name, collector in products.items()}
 
 
@@ -74,15 +63,17 @@ def quantize_static(
     """Quantize the products of `source/model` into `folder`; returns what the manifest records.
 
     `feeds`: complete inputs of the graph. `options` are complete; `heads` names the product that is left alone unless
-    `quantize_heads` is set.
+    `quantize_heads` is set. SpecError for a calibrator that is not installed, before any work.
     """
     import onnx
 
+    calibrator, method = str(options["calibrator"]), str(options["calibration"])
+    finder = range_finder(calibrator, method)
     graph = onnx.load(source / model)
     excluded = left_alone(graph, heads, options)
     products = constant_products(graph, excluded)
     ranges, seen = collect(
-        source / model, (node.input[0] for node in products), feeds, str(options["calibration"]), tell,
+        source / model, (node.input[0] for node in products), feeds, finder, tell,
         with_grams=options["algorithm"] == "gptq",
     )  # fmt: skip
     replaced = {}
@@ -98,14 +89,7 @@ def quantize_static(
     replace_nodes(graph, replaced)
     save(graph, folder / model)
     counts = {"quantized_nodes": len(products), "excluded_nodes": excluded}
-    return {"tool": "labkit", **counts, "ranges": ranges, **options}
-
-
-def _range(calibrator: MaxCalibrator | HistogramCalibrator, method: str) -> float:
-    if isinstance(calibrator, MaxCalibrator):
-        return float(calibrator.compute_amax())
-    names: dict[str, Method] = {"percentile": "percentile", "mse": "mse", "entropy": "entropy"}
-    return float(calibrator.compute_amax(names[method]))
+    return {"tool": calibrator, **counts, "ranges": ranges, **options}
 
 
 def _narrow_product(

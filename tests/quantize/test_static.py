@@ -9,6 +9,7 @@ import pytest
 
 from labkit.errors import CalibrationError
 from labkit.export.gpt_onnx import HEAD_NODE, MODEL_FILE
+from labkit.quantize.ranges import range_finder
 from labkit.quantize.static import OPTIONS, collect, quantize_static
 from labkit.spec import Option
 
@@ -21,7 +22,9 @@ def silent(_: str) -> None: ...
 def test_ranges_are_what_the_products_were_fed(exact: Path, feeds) -> None:
     """The first product sees the first norm's output, known in closed form."""
     model = exact / MODEL_FILE
-    ranges, _ = collect(model, ["0.attention_norm", "1.product"], feeds, "max", silent)
+    ranges, _ = collect(
+        model, ["0.attention_norm", "1.product"], feeds, range_finder("labkit", "max"), silent
+    )
     weights = {t.name: onnx.numpy_helper.to_array(t, str(exact)) for t in onnx.load(model).graph.initializer}
     expected = 0.0
     for feed in feeds:
@@ -29,16 +32,16 @@ def test_ranges_are_what_the_products_were_fed(exact: Path, feeds) -> None:
         normed = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * weights["first.weight"]
         expected = max(expected, np.abs(normed).max())
     assert ranges["0.attention_norm"] == pytest.approx(expected, rel=1e-4)
-    clipped, _ = collect(model, ["0.attention_norm"], feeds, "percentile", silent)
+    clipped, _ = collect(model, ["0.attention_norm"], feeds, range_finder("labkit", "percentile"), silent)
     assert 0 < clipped["0.attention_norm"] < expected * 1.001
 
 
 def test_nothing_and_nonsense_to_calibrate_on_are_refused(exact: Path, feeds) -> None:
     with pytest.raises(CalibrationError, match="no sentence"):
-        collect(exact / MODEL_FILE, ["0.attention_norm"], [], "max", silent)
+        collect(exact / MODEL_FILE, ["0.attention_norm"], [], range_finder("labkit", "max"), silent)
     feeds[1]["embeddings"][0, 0] = np.nan
     with pytest.raises(CalibrationError, match=r"0.attention_norm of sentence 2"):
-        collect(exact / MODEL_FILE, ["0.attention_norm"], feeds, "max", silent)
+        collect(exact / MODEL_FILE, ["0.attention_norm"], feeds, range_finder("labkit", "max"), silent)
 
 
 @pytest.mark.parametrize(
