@@ -13,12 +13,15 @@ from labkit.gate.document import probe_folder
 from labkit.gate.measuring import Measured, items_of
 from labkit.gate.order import load_free, load_heard
 from labkit.gate.spec import REFERENCE
+from labkit.report.gate_markdown import change_words
 from labkit.report.gate_result import NAMES, Beside, Line, name_of, value_words
 from labkit.results.store import Store
 from labkit.results.units import METRICS
 
 PER_RECIPE = 3  # of a recipe that failed; one of each that passed
 Audio = NDArray[np.float32]
+Clips = tuple[Audio, Audio, Audio | None]
+"""Base, head, and head speaking freely where the other two were fed tokens."""
 # which failure picks the sentences to hear, and what does when nothing failed
 _TELLING = ("hidden_error", "kl", "log_mel_db", "valid")
 
@@ -45,28 +48,30 @@ class Ear:
         return found
 
     def _beside(self, line: Line, item: str) -> Beside | None:
-        pair = self._free(line, item) if line.family == "tier3" else self._forced(line, item)
-        if pair is None:
+        clips = self._free(line, item) if line.family == "tier3" else self._forced(line, item)
+        if clips is None:
             return None
-        base, head = pair
-        change = value_words(line.unit, line.verdict.changes[item])
+        base, head, free = clips
         return Beside(
             recipe=line.recipe, item=item, text=self.baseline.about.items.get(item, item), family=line.family,
-            why=f"{line.label} changed by {change}", base_name=f"{REFERENCE}, today", base=base, head=head,
-            scores=tuple(self._scores(line, item)), kl_steps=self._kl_steps(line.recipe, item),
+            why=f"{line.label} {change_words(line, line.verdict.changes[item])}", base_name=f"{REFERENCE}, today",
+            base=base, head=head, free=free, scores=tuple(self._scores(line, item)),
+            kl_steps=self._kl_steps(line.recipe, item),
         )  # fmt: skip
 
-    def _forced(self, line: Line, item: str) -> tuple[Audio, Audio] | None:
+    def _forced(self, line: Line, item: str) -> Clips | None:
         """Heard from each recipe's own hidden states; in tier 2, from the reference's."""
         mine, theirs = (self.measured.forced.get(name) for name in (line.recipe, REFERENCE))
         if mine is None or theirs is None or mine.status != "ok":
             return None
         number = items_of(mine).index(item)
-        base, _ = load_heard(probe_folder(self.store, theirs), number)
-        heard, acoustic = load_heard(probe_folder(self.store, mine), number)
-        return base, acoustic if line.family == "tier2" else heard
+        base = load_heard(probe_folder(self.store, theirs), number)["heard"]
+        head = load_heard(probe_folder(self.store, mine), number)
+        if line.family == "tier2":
+            return base, head["acoustic"], None
+        return base, head["heard"], head["free"] if line.recipe != REFERENCE else None
 
-    def _free(self, line: Line, item: str) -> tuple[Audio, Audio] | None:
+    def _free(self, line: Line, item: str) -> Clips | None:
         mine, theirs = (self.measured.free.get(name) for name in (line.recipe, REFERENCE))
         if mine is None or theirs is None or mine.status != "ok":
             return None
@@ -74,6 +79,7 @@ class Ear:
         return (
             load_free(probe_folder(self.store, theirs), number, seed).audio,
             load_free(probe_folder(self.store, mine), number, seed).audio,
+            None,
         )
 
     def _scores(self, line: Line, item: str) -> Iterator[tuple[str, str, str]]:

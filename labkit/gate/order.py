@@ -43,13 +43,15 @@ class Order:
 class ForcedClip:
     """What one recipe did with one sentence's tokens [T, C].
 
-    heard [N]: from its own hidden states; acoustic [N]: from the reference's.
+    heard [N]: from its own hidden states; acoustic [N]: from the reference's; free: what it says by itself, with the
+    noise that drew the tokens, for the ear alone.
     """
 
     answer: Forced
     codes: NDArray[np.int64]
     heard: NDArray[np.float32]
     acoustic: NDArray[np.float32]
+    free: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def save_forced(folder: Path, number: int, clip: ForcedClip) -> None:
     save_arrays(
         folder / f"forced-{number:04d}.npz",
         {"logits": clip.answer.logits, "hidden": clip.answer.hidden, "codes": clip.codes, "heard": clip.heard,
-         "acoustic": clip.acoustic},
+         "acoustic": clip.acoustic, "free": clip.free},
     )  # fmt: skip
 
 
@@ -74,13 +76,13 @@ def load_forced(folder: Path, number: int) -> ForcedClip:
     """FileNotFoundError when the sentence was never spoken; KeyError when its answers were not kept."""
     arrays = _present(folder / f"forced-{number:04d}.npz")
     answer = Forced(arrays["logits"], arrays["hidden"])
-    return ForcedClip(answer, arrays["codes"], arrays["heard"], arrays["acoustic"])
+    return ForcedClip(answer, arrays["codes"], arrays["heard"], arrays["acoustic"], arrays["free"])
 
 
-def load_heard(folder: Path, number: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The two clips of a sentence, heard and acoustic, which are always kept."""
+def load_heard(folder: Path, number: int) -> dict[str, NDArray[np.float32]]:
+    """The clips of a sentence, `heard`, `acoustic` and `free`, which are always kept."""
     arrays = _present(folder / f"forced-{number:04d}.npz")
-    return arrays["heard"], arrays["acoustic"]
+    return {name: arrays[name] for name in ("heard", "acoustic", "free")}
 
 
 def save_free(folder: Path, number: int, seed: int, clip: FreeClip) -> None:

@@ -36,8 +36,11 @@ def work(job: Job, reporter: Reporter, spawned_at: float) -> None:
 
 
 def speak_forced(stages: Stages, job: Job, order: Order, reporter: Reporter) -> None:
-    """Every sentence's tokens through the recipe, and the reference's hidden states through its acoustic path."""
-    from labkit.synthesis import Request, prepare
+    """Every sentence's tokens through the recipe, and the reference's hidden states through its acoustic path.
+
+    Each sentence is also spoken freely, so that a report can let people hear where a small divergence ends.
+    """
+    from labkit.synthesis import Request, prepare, speak
 
     speaker = stages.voice.speaker(job.spec.speaker)
     references = load_references(job)
@@ -46,10 +49,11 @@ def speak_forced(stages: Stages, job: Job, order: Order, reporter: Reporter) -> 
         row = prepare(stages.voice, Request(text.text, speaker, job.spec.seed))
         codes = references[text.id].codes
         answer = force(stages, row, codes)
-        heard = acoustic = listen(stages, answer, codes)
+        heard = acoustic = free = listen(stages, answer, codes)
         if order.reference is not None:
             acoustic = listen(stages, load_forced(Path(order.reference), number).answer, codes)
-        save_forced(job.folder, number, ForcedClip(answer, codes, heard, acoustic))
+            free = speak(stages, [row], max_steps=job.spec.max_steps)[0].audio
+        save_forced(job.folder, number, ForcedClip(answer, codes, heard, acoustic, free))
 
 
 def force(stages: Stages, row: Prepared, codes: IntArray) -> Forced:

@@ -67,5 +67,7 @@ def _clip(clip: Beside) -> dict[str, Any]:
         "base_s": f"{len(base) / SAMPLE_RATE:.1f}", "head_s": f"{len(head) / SAMPLE_RATE:.1f}",
         "base_audio": opus_uri(base), "head_audio": opus_uri(head),
         "base_picture": spectrogram_uri(base, seconds=seconds), "head_picture": spectrogram_uri(head, seconds=seconds),
-        "difference": difference_uri(base, head), "strip": steps_svg(clip.kl_steps) if clip.kl_steps else "",
+        "difference": difference_uri(base, head),
+        "free_audio": opus_uri(np.nan_to_num(clip.free)) if clip.free is not None and clip.free.size else "",
+        "strip": steps_svg(clip.kl_steps) if clip.kl_steps else "",
     }  # fmt: skip

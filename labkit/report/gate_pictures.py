@@ -16,7 +16,7 @@ from labkit.report.audio import HOP, N_FFT, SAMPLE_RATE
 
 SPAN_DB = 24.0  # a difference of this and more has the full colour
 QUIET_DB = -60.0  # below the loudest cell of both: what is this quiet in both is no difference
-_KL_FULL = 0.5  # nats: the full height of the strip
+_KL_FULL = 0.25  # nats: the full height of the strip
 
 
 def difference_uri(base: NDArray[np.float32], head: NDArray[np.float32], *, height: int = 96) -> str:
@@ -36,7 +36,7 @@ def difference_uri(base: NDArray[np.float32], head: NDArray[np.float32], *, heig
 
 
 def steps_svg(kl: Sequence[float], *, height: int = 28) -> str:
-    """Divergence of each decode step as a strip of bars; half a nat and more has the full height."""
+    """Divergence of each decode step as a strip of bars; a quarter nat and more has the full height."""
     bars = "".join(
         f'<rect x="{step}" y="{height - bar:.1f}" width="1" height="{bar:.1f}"/>'
         for step, value in enumerate(kl)

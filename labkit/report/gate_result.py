@@ -34,7 +34,7 @@ NAMES = {
     "top1": ("same first choice", "share"),
     "nll_delta": ("rise of token NLL", "nats"),
     "hidden_error": ("hidden-state error", "share"),
-    "heard_log_mel_db": ("log-mel, own hidden states", "dB"),
+    "heard_log_mel_db": ("log-mel as heard", "dB"),
     "flips": ("flipped steps", "share"),
     "lost_sentences": ("lost sentences", ""),
     "steps": ("decode steps", ""),
@@ -52,7 +52,9 @@ def name_of(metric: str) -> tuple[str, str]:
 
 def value_words(unit: str, value: float | None) -> str:
     """A value with its unit; divergences are small numbers and keep four places."""
-    return f"{value:.4f} nats" if unit == "nats" and value is not None else format_unit(unit, value)
+    if unit == "nats" and value is not None:
+        return f"{value:.4f} nats".replace("-0.0000", "0.0000")
+    return format_unit(unit, value)
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ class Line:
 @dataclass(frozen=True)
 class Beside:
     """One sentence twice: samples [N] at 24 kHz of base and head. why: in a few words; scores: (label, base, head);
-    kl_steps: divergence of each decode step, nats, empty where there is none."""
+    free: head speaking by itself, where both were fed the same tokens; kl_steps: divergence of each decode step, nats,
+    empty where there is none."""
 
     recipe: str
     item: str
@@ -92,6 +95,7 @@ class Beside:
     base: NDArray[np.float32]
     head: NDArray[np.float32]
     scores: tuple[tuple[str, str, str], ...]
+    free: NDArray[np.float32] | None = None
     kl_steps: tuple[float, ...] = ()
 
 

@@ -135,7 +135,7 @@ def forced_clip(number: int) -> ForcedClip:
         rng.standard_normal((STEPS + 1, 4, 8)).astype(np.float32),
         rng.standard_normal((STEPS + 1, 16)).astype(np.float32),
     )
-    return ForcedClip(answer, rng.integers(0, 7, (STEPS, 4)), tone(number), tone(number))
+    return ForcedClip(answer, rng.integers(0, 7, (STEPS, 4)), tone(number), tone(number), tone(number))
 
 
 @cache

@@ -94,8 +94,9 @@ def test_the_reference_and_a_damaged_recipe_on_its_tokens(children: list[str], t
     dull = go(Ask(SPEC, DULL, "forced", anchors, first), tmp_path)
     assert means(dull, 1)["kl"] == 0 and means(dull, 2)["log_mel_db"] > 0.01
     assert load_forced(probe_folder(store, first), 0).answer.logits.shape == (7, 4, 626)
-    heard, acoustic = load_heard(probe_folder(store, dull), 1)
-    assert heard.shape == acoustic.shape == (512 * 6 - 256,)
+    clips = load_heard(probe_folder(store, dull), 1)
+    assert clips["heard"].shape == clips["acoustic"].shape == (512 * 6 - 256,)
+    assert clips["free"].shape == clips["heard"].shape  # its tokens are the reference's, so it says the same
     with pytest.raises(KeyError):  # answers are kept of the reference alone
         load_forced(probe_folder(store, dull), 1)
 
