@@ -41,14 +41,15 @@ def nano(
     speech: Annotated[
         Path | None, typer.Option(help="Folder of the speech (default: `training` in the lab's cache).")
     ] = None,
+    workers: Annotated[int, typer.Option(help="Processes that share speech, check and training.")] = 1,
     calib: Annotated[Path, typer.Option(help="Folder with the held-out texts.")] = Path("calib"),
 ) -> None:
     """Make the nano voice, from synthesized speech to a judged voice folder; hours on two cores.
 
-    Example: `labkit train nano --resume` or `labkit train nano --evaluate --voice labkit/assets/nano/asset`
+    Example: `labkit train nano --workers 2 --resume` or `labkit train nano --evaluate --voice labkit/assets/nano/asset`
     """
     say = partial(Console().print, highlight=False, soft_wrap=True)
     train_nano(
         stages=["evaluate"] if evaluate else stage or list(STAGES), out=out or WORK_FOLDER, speech=speech, calib=calib,
-        resume=resume, smoke=smoke, voice=voice, card=card, say=say,
+        workers=workers, resume=resume, smoke=smoke, voice=voice, card=card, say=say,
     )  # fmt: skip

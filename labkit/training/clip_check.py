@@ -106,17 +106,19 @@ def answers_path(shard: Path) -> Path:
     return shard.with_suffix(".heard.json")
 
 
-def check_corpus(folder: Path, ears: Ears, *, say: Callable[[str], None] = print) -> Tally:
-    """Hear every shard that has no answers yet, then tell what the whole corpus lost."""
+def check_corpus(
+    folder: Path, ears: Ears, *, worker: int = 0, workers: int = 1, say: Callable[[str], None] = print
+) -> Tally:
+    """Hear every shard that has no answers yet, then tell what the corpus lost as far as it has been heard."""
     paths = shards(folder)
-    for number, path in enumerate(paths, start=1):
-        kept = answers_path(path)
+    for number in range(worker, len(paths), workers):
+        kept = answers_path(paths[number])
         if kept.exists():
             continue
-        answers = [answer(c.item.index, c.item.text, c.audio, ears) for c in read_shard(path)[0]]
+        answers = [answer(c.item.index, c.item.text, c.audio, ears) for c in read_shard(paths[number])[0]]
         _write(kept, answers)
         wrong = sum(not a.is_right for a in answers)
-        say(f"check: shard {number}/{len(paths)}, {len(answers)} clips, {wrong} not as they should be")
+        say(f"check: shard {number + 1}/{len(paths)}, {len(answers)} clips, {wrong} not as they should be")
     return tally(folder)
 
 

@@ -66,10 +66,10 @@ class NanoTraining:
         """Speak both corpora. Several workers may share the shards."""
         self.speech.speak(self._speak, worker, workers)
 
-    def check(self) -> None:
-        """Have a recognizer hear them; tones are not heard."""
+    def check(self, worker: int = 0, workers: int = 1) -> None:
+        """Have recognizers hear them; tones are not heard."""
         if not self._is_mute:
-            self.speech.check(two_ears())
+            self.speech.check(two_ears(), worker, workers)
 
     def dvae(self) -> None:
         recipe = self.recipe

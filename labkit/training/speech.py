@@ -111,10 +111,11 @@ class Speech:
             self.say(f"data: {name}, {len(items)} items in {self.place(name)}")
             generate(items, self.place(name), as_written(speak), worker=worker, workers=workers, log=self.say)
 
-    def check(self, ears: Ears) -> None:
-        """Have a recognizer hear every clip, once."""
+    def check(self, ears: Ears, worker: int = 0, workers: int = 1) -> None:
+        """Have recognizers hear every clip, once; workers share the shards as when they speak."""
         for name in self.plans:
-            self.say(f"check: {name}: " + check_corpus(self.place(name), ears, say=self.say).in_words())
+            found = check_corpus(self.place(name), ears, worker=worker, workers=workers, say=self.say)
+            self.say(f"check: {name}: {found.in_words()}")
 
     def clips(self, split: str, most: Mapping[str, int] | None = None) -> list[Clip]:
         """Clips of one split in plan order, digits first, at most so many of each corpus; UserError when none is there.

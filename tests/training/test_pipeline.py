@@ -51,6 +51,24 @@ def test_the_packed_voice_speaks_through_the_lab(work: Path, path: str) -> None:
     assert len(spoken.codes) >= 4 and np.isfinite(spoken.audio).all() and np.abs(spoken.audio).max() > 0
 
 
+def test_two_workers_make_what_one_makes(work: Path, tmp_path: Path) -> None:
+    train_nano(
+        stages=["data", "dvae", "vocoder", "gpt"],
+        out=tmp_path,
+        calib=work / "calib",
+        smoke=True,
+        workers=2,
+        say=lambda _: None,
+    )
+    for made in ("speech/domain-1/shard-0000.npz", "vocoder/polish/log.jsonl", "gpt/log.jsonl"):
+        one, two = (folder / made for folder in (work / "work", tmp_path))
+        if made.endswith("npz"):
+            assert np.array_equal(np.load(one)["wave"], np.load(two)["wave"])
+        else:
+            first, second = ([json.loads(x) for x in p.read_text().splitlines()] for p in (one, two))
+            assert [{**r, "wall_s": 0} for r in first] == [{**r, "wall_s": 0} for r in second]
+
+
 def test_a_finished_stage_resumed_changes_nothing(work: Path) -> None:
     checkpoint = work / "work" / "decoder" / "last.pt"
     before = checkpoint.read_bytes()
