@@ -112,16 +112,16 @@ class Scorer(Protocol):
         """Score a fit clip: one entry for every metric of `metrics`."""
 
 
-# family -> "module:class", cheapest first; add a line here to add a metric family
+# family -> "module:class", validity, then cheapest first; add a line here to add a metric family
 _REGISTRY: dict[str, str] = {
     "validity": "labkit.quality.validity:ValidityScorer",
     "log_mel": "labkit.quality.log_mel:LogMelScorer",
-    "f0": "labkit.quality.f0:F0Scorer",
     "ge2e": "labkit.quality.speaker_similarity:Ge2eScorer",
-    "campp": "labkit.quality.speaker_similarity:CamppScorer",
+    "f0": "labkit.quality.f0:F0Scorer",
     "visqol": "labkit.quality.visqol:VisqolScorer",
-    "wer": "labkit.quality.wer:WerScorer",
     "forced_nll": "labkit.quality.forced_nll:ForcedNllScorer",
+    "wer": "labkit.quality.wer:WerScorer",
+    "campp": "labkit.quality.speaker_similarity:CamppScorer",
     "plcmos": "labkit.quality.plcmos:PlcMosScorer",
     "distillmos": "labkit.quality.distillmos:DistillMosScorer",
     "dnsmos": "labkit.quality.dnsmos:DnsmosScorer",

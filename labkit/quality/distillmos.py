@@ -95,7 +95,7 @@ class DistillMosScorer:
     }
     max_s = 60.0
     accepts_damaged = False
-    cost_cpu_s = 0.3
+    cost_cpu_s = 0.36
 
     def availability(self) -> Ready | Missing:
         versions = f"distillmos {package_version('distillmos')} ({short_hashes(self.weights)})"

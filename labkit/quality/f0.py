@@ -81,7 +81,7 @@ class F0Scorer:
     }
     max_s = 120.0
     accepts_damaged = False
-    cost_cpu_s = 0.05
+    cost_cpu_s = 0.1
 
     def availability(self) -> Ready | Missing:
         versions = f"swift-f0 {package_version('swift-f0')} ({short_hashes(self.weights)})"

@@ -33,7 +33,7 @@ class ForcedNllScorer:
     weights = whisper.WEIGHTS
     max_s = float(whisper.WINDOW_S)
     accepts_damaged = False
-    cost_cpu_s = 0.2
+    cost_cpu_s = 0.16
 
     def availability(self) -> Ready | Missing:
         answer = whisper.availability("Forced-text NLL", ())

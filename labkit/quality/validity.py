@@ -216,7 +216,7 @@ class ValidityScorer:
     weights: ClassVar[dict[str, str]] = {}
     max_s = float("inf")
     accepts_damaged = True
-    cost_cpu_s = 0.01
+    cost_cpu_s = 0.03
 
     def availability(self) -> Ready:
         return Ready("labkit validity 2")

@@ -59,7 +59,7 @@ class VisqolScorer:
     weights: ClassVar[dict[str, str]] = {}  # a formula in the package's code
     max_s = 60.0
     accepts_damaged = False
-    cost_cpu_s = 0.2
+    cost_cpu_s = 0.16
 
     def availability(self) -> Ready | Missing:
         return missing_package("ViSQOL", self.packages, REMEDY) or Ready(
