@@ -89,13 +89,31 @@ def results_(
     if found.empty:
         console.print("no votes are in the store; `labkit listen page` makes a test")
         return
-    _print("opinions", found)
-    _print("listeners", people)
+    for (name, metric), rows in found.groupby(["test", "metric"]):
+        _print_test(f"test {name}: {metric}", rows, people[people["test"] == name])
 
 
-def _print(title: str, frame: Any) -> None:
-    rows = [[_cell(value) for value in row] for row in frame.to_numpy(object)]
-    print_rows(title, [str(name) for name in frame], rows)
+def _print_test(title: str, found: Any, people: Any) -> None:
+    """Two tables that fit a terminal, and below them what a table has no room for."""
+    opinions = [
+        [
+            f"{row.recipe} against {row.against}" if row.against else row.recipe,
+            _cell(row.mean),
+            f"{row.low:.2f} to {row.high:.2f}" if row.low == row.low else MISSING,
+            *(row.listeners, row.texts, row.votes),
+        ]
+        for row in found.itertuples()
+    ]
+    print_rows(title, ["recipe", "mean", "95 %", "listeners", "texts", "votes"], opinions)
+    tested = [
+        [row.rater, row.votes, *map(_cell, (row.muffled_below, row.repeat_within_1, row.null_same))]
+        for row in people.itertuples()
+    ]
+    print_rows("its listeners", ["name", "votes", "muffled worse", "twice alike", "equal same"], tested)
+    notes = [f"no interval: {reason}" for reason in found["reason"] if reason]
+    notes += [f"{row.rater} {row.remark}" for row in people.itertuples() if row.remark]
+    for note in dict.fromkeys(notes):
+        console.print(note, highlight=False, markup=False)
 
 
 def _plain(frame: Any) -> list[dict[str, Any]]:

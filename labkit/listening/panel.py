@@ -98,9 +98,10 @@ class ListeningPanel:
             self.widget.children = (self.heading,)
             return
         trial = self.open[0]
+        text = self.test.text_of(trial)
+        said = f" · <q>{escape(text)}</q>" if text else ""
         self.heading.value = (
-            f"<h3>{QUESTIONS[self.test.kind]}</h3>{total - len(self.open) + 1} of {total} · "
-            f"<q>{escape(self.test.text_of(trial))}</q>"
+            f"<h3>{QUESTIONS[self.test.kind]}</h3>{total - len(self.open) + 1} of {total}{said}"
         )
         for number, (player, clip) in enumerate(zip(self.players, trial.clips, strict=True)):
             player.autoplay = autoplay and number == 0

@@ -13,6 +13,8 @@ from tests.browser.test_jupyterlab import ALL_CELLS_RAN, CHROMIUM, FLAGS, lab  #
 from tests.results.factory import TEXTS, clip, document
 
 pytestmark = pytest.mark.browser
+PLAYABLE = """() => { const players = [...document.querySelectorAll('.jp-OutputArea audio')];
+    return players.length === 2 && players.every(player => player.duration > 0.3); }"""
 
 
 def test_votes_are_cast_in_jupyterlab(lab: str, tmp_path: Path) -> None:  # noqa: F811
@@ -36,6 +38,7 @@ def test_votes_are_cast_in_jupyterlab(lab: str, tmp_path: Path) -> None:  # noqa
         page.wait_for_function("() => document.body.innerText.includes('2 of 5')", timeout=60_000)
         page.get_by_placeholder("or type the number here").press_sequentially("2")
         page.wait_for_function("() => document.body.innerText.includes('3 of 5')", timeout=60_000)
+        page.wait_for_function(PLAYABLE, timeout=60_000)
         page.screenshot(path=str(tmp_path / "listen.png"))
         browser.close()
     deadline = time.monotonic() + 10
