@@ -22,7 +22,8 @@ from labkit.voices import Voice, resolve_voice
 STEP, THREADS, SOUND = "step", "threads", "sound"
 RACES = (STEP, THREADS, SOUND)
 STEP_RECIPES = (
-    BASE, "torch-fp32", "torch-bf16", "torch-compile-bf16", "ort-fp32", "ort-int8-dynamic", "ort-int8-weight",
+    BASE, "torch-fp32", "torch-bf16", "torch-compile-bf16", "ort-fp32", "ort-int8-dynamic", "ort-int8-dynamic-narrow",
+    "ort-int8-weight",
     "ort-int8-weight-128", "ort-int4-rtn", "ort-int4-rtn-128",
 )  # fmt: skip
 THREAD_RECIPES = (BASE, "ort-fp32", "ort-int8-dynamic", "ort-int4-rtn-128")
