@@ -12,6 +12,7 @@ bits = [8, 6, 4, 3, 2]
 block = 0  # inputs that share a scale; 0: one scale for each output channel
 corpus = ""  # calibration list; empty: the one that fits the voice
 texts = 16
+budget = "kl<0.01"  # for the mixed recipe at the end; empty: search none
 
 # %% [markdown]
 # ## What the voice says
@@ -62,9 +63,43 @@ if "gpt" in stages:
     display(show(sensitivity_bars(table, metric="mel_db", kinds=["block", "operator", "all"])))
 
 # %% [markdown]
+# ## Does the damage show?
+#
+# The whole GPT, heads included, on ever fewer bits and with ever more weights set to zero. Each rung should be worse
+# than the one above; *same* means within the noise of these sentences.
+
+# %%
+from labkit.sensitivity import ladder, ladder_table
+
+if "gpt" in stages:
+    rungs = ladder(resolve_voice(voice), corpus=corpus or None, texts=texts, progress=print)
+    display(ladder_table(rungs).style.hide().format(precision=4))
+
+# %% [markdown]
+# ## A recipe of it
+#
+# Divergences of layers add up, so the best mix of precisions within a budget can be worked out; then it is made and
+# measured, because a prediction is not a result.
+
+# %%
+from labkit.search import front_chart, search, words_of
+
+if budget:
+    found = search(resolve_voice(voice), budget=[budget], corpus=corpus or None, texts=texts, progress=print)
+    display(show(front_chart(found)))
+
+# %%
+if budget:
+    for each in found.tried:
+        print(f"{words_of(each.precisions)}: predicted KL {each.predicted['kl']:.2g}, measured {each.measured.kl:.2g}")
+
+# %% [markdown]
 # ## What to do with it
 #
 # * Parts with short bars can be rounded without a second thought; those with long ones are the ones to leave
 #   in a wider precision.
-# * The figures are about weights. Recipes that round activations as well (`int8-dynamic`, `int8-static`) lose more.
+# * `labkit recipe search -o recipes.yaml` writes the mix as a recipe, and `labkit run --recipes recipes.yaml` measures
+#   it as any other.
+# * The bars are about weights. Recipes that round activations as well (`int8-dynamic`, `int8-static`) lose more; the
+#   search scales its predictions to what the engine really loses.
 # * Heads and vocoder are measured here and never quantized unless a recipe asks for it.

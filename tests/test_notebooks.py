@@ -129,6 +129,6 @@ def test_notebooks_that_speak_run_from_top_to_bottom(tmp_path: Path, name: str) 
 def test_the_sensitivity_notebook_draws_each_stage(tmp_path: Path, tiny_voice: Voice, monkeypatch) -> None:
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
     output = tmp_path / "sensitivity.ipynb"
-    asked = {"voice": str(tiny_voice.folder), "corpus": "english-calibration", "texts": 10, "bits": [8, 4]}
+    asked = {"voice": str(tiny_voice.folder), "corpus": "english-calibration", "texts": 10, "bits": [8, 4], "budget": ""}
     execute_notebook(FOLDER / "35_sensitivity.ipynb", output, asked)
     assert output.read_text().count('"image/png": "') == 3

@@ -9,7 +9,7 @@ the whole GPT step by step, for the card of a voice.
 from labkit.sensitivity.chart import sensitivity_bars
 from labkit.sensitivity.ladder import Rung, ladder
 from labkit.sensitivity.measuring import MIN_TEXTS, sensitivity
-from labkit.sensitivity.tables import FIGURE_NAMES, MAIN_FIGURE, at_bits, by_part
+from labkit.sensitivity.tables import FIGURE_NAMES, MAIN_FIGURE, at_bits, by_part, ladder_table
 
 __all__ = [
     "FIGURE_NAMES",
@@ -19,6 +19,7 @@ __all__ = [
     "at_bits",
     "by_part",
     "ladder",
+    "ladder_table",
     "sensitivity",
     "sensitivity_bars",
 ]

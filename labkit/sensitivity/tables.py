@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
+
+    from labkit.sensitivity.ladder import Rung
 
 MAIN_FIGURE = {"gpt": "kl", "decoder": "mel_db", "vocoder": "mel_db"}
 """What a stage is judged by first: the GPT by the codes that it would say, the others by what is heard."""
@@ -33,3 +37,22 @@ def at_bits(frame: pd.DataFrame, stage: str, bits: int) -> pd.DataFrame:
     rows = frame[(frame["stage"] == stage) & (frame["bits"] == bits)]
     figures = [name for name in FIGURE_NAMES if rows[name].notna().any()]
     return rows[["kind", "unit", "parameters", "sqnr_db", *figures]].reset_index(drop=True)
+
+
+def ladder_table(rungs: Sequence[Rung]) -> pd.DataFrame:
+    """A row for each rung; of KL and top-1 the mean and half the width of their 95 % interval."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "weights": rung.name,
+            "sqnr_db": rung.sqnr_db,
+            "kl": rung.kl.value,
+            "kl ±": (rung.kl.high - rung.kl.low) / 2,
+            "top1": rung.top1.value,
+            "top1 ±": (rung.top1.high - rung.top1.low) / 2,
+            "mel_db": rung.mel_db,
+            "than above": rung.order or "",
+        }
+        for rung in rungs
+    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labkit.calibration import recordings
 from labkit.errors import CalibrationError, SpecError
-from labkit.sensitivity import Rung, ladder
+from labkit.sensitivity import Rung, ladder, ladder_table
 from labkit.sensitivity.ladder import _order
 from labkit.sensitivity.rounding import prune_weight
 from labkit.voices import Voice
@@ -49,6 +49,15 @@ def test_intervals_hold_their_values_and_rows_can_be_written(rungs: list[Rung]) 
         for figure in (rung.kl, rung.top1):
             assert figure.low <= figure.value <= figure.high
     assert json.loads(json.dumps([rung.as_dict() for rung in rungs], allow_nan=False))[0]["name"] == "int8"
+
+
+def test_the_rungs_make_a_table(rungs: list[Rung]) -> None:
+    table = ladder_table(rungs)
+    assert list(table["weights"]) == [rung.name for rung in rungs] and set(table["than above"]) == {
+        "",
+        "worse",
+    }
+    assert table["kl"].iloc[2] == rungs[2].kl.value and (table[["kl ±", "top1 ±"]] >= 0).all(axis=None)
 
 
 @pytest.mark.parametrize(("shift", "order"), [(0.1, "worse"), (-0.1, "better"), (0.0, "same")])
