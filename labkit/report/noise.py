@@ -25,6 +25,12 @@ def core_share(document: RunDocument) -> float | None:
     return float(np.median(shares)) if shares else None
 
 
+def disturbed(document: RunDocument) -> bool:
+    """Whether a run is known to have waited for its core while it was timed."""
+    share = core_share(document)
+    return share is not None and share < QUIET_SHARE
+
+
 def caution(documents: Iterable[RunDocument]) -> str:
     """A sentence about runs that were disturbed; empty when there are none."""
     shares = {document.run_id: (core_share(document), document.spec.recipe.name) for document in documents}
@@ -35,6 +41,6 @@ def caution(documents: Iterable[RunDocument]) -> str:
     share, recipe = min(disturbed)
     return (
         f"The machine was busy: {len(disturbed)} of {len(known)} runs did not get a whole core while they were timed "
-        f"({recipe} got {share:.0%} of one). Their wall-clock numbers are too high and the ratios unsafe; "
+        f"({recipe} got {share:.0%} of one). Their wall-clock numbers are too high, and ratios with them are of CPU time; "
         "run them again on a quiet machine."
     )

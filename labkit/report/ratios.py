@@ -11,6 +11,7 @@ import pandas as pd
 
 from labkit.compare import Comparison, Rule, better_direction, comparable, difference, ratio
 from labkit.errors import UserError
+from labkit.report.noise import disturbed
 from labkit.results.frames import long_frame
 from labkit.results.schema import RunDocument
 from labkit.results.units import describe, format_unit
@@ -36,13 +37,17 @@ QUALITY_MARGINS = {"dnsmos_p808": 0.10, "dnsmos_ovrl": 0.05, "wer": 0.02, "cer":
 
 
 def speed_against(base: RunDocument, head: RunDocument) -> Comparison:
-    """RTF of `head` over RTF of `base`, paired by text; not comparable when they are other work."""
+    """RTF of `head` over RTF of `base`, paired by text; not comparable when they are other work.
+
+    Where either was disturbed by other programs, CPU time stands for wall clock: waiting for a core is not in it.
+    """
+    metric = "cpu_s" if disturbed(base) or disturbed(head) else "rtf"
     reasons = comparable(base, head)
     if reasons:
         return Comparison(
-            "rtf", "ratio", Rule(SPEED_MARGIN, "lower"), "not comparable", reasons=tuple(reasons)
+            metric, "ratio", Rule(SPEED_MARGIN, "lower"), "not comparable", reasons=tuple(reasons)
         )
-    return ratio(long_frame([head]), long_frame([base]), "rtf", margin=SPEED_MARGIN)
+    return ratio(long_frame([head]), long_frame([base]), metric, margin=SPEED_MARGIN)
 
 
 def speedup_words(speed: Comparison) -> str:
@@ -56,8 +61,9 @@ def speedup_hint(speed: Comparison) -> str:
     """The interval of `speedup_words`, or why there is none."""
     if speed.low is None or speed.high is None:
         return "; ".join(speed.reasons) or "no interval"
+    what = "of CPU time, because the machine was busy; " if speed.metric == "cpu_s" else ""
     return (
-        f"{speed.rule.confidence:.0%} interval {1 / speed.high:.2f}x to {1 / speed.low:.2f}x, "
+        f"{what}{speed.rule.confidence:.0%} interval {1 / speed.high:.2f}x to {1 / speed.low:.2f}x, "
         f"paired over {speed.n} texts, p {speed.p:.2g}: {speed.verdict}"
     )
 

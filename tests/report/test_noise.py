@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labkit.report.noise import caution, core_share
+from labkit.report.ratios import speed_against, speedup_hint, speedup_words
 from labkit.report.tables import markdown_table
 from labkit.results.schema import RunDocument
 from tests.results.factory import document, failed, spec
@@ -41,3 +42,11 @@ def test_a_quiet_machine_is_not_mentioned() -> None:
 
 def test_the_caution_stands_in_the_tables() -> None:
     assert "The machine was busy" in markdown_table([with_share(0.5)])
+
+
+def test_where_a_run_waited_for_its_core_cpu_time_is_compared() -> None:
+    quiet, waiting = with_share(0.98), with_share(0.49)
+    assert speed_against(quiet, with_share(0.97)).metric == "rtf"
+    found = speed_against(quiet, waiting)  # as long by the clock, half of it spent waiting
+    assert found.metric == "cpu_s" and speedup_words(found).lstrip("~") == "2.00x"
+    assert speedup_hint(found).startswith("of CPU time, because the machine was busy")
