@@ -259,8 +259,10 @@ def _axis_words(document: RunDocument, axis: str) -> str:
 def _quality_words(summary: Summary, recipe: str) -> str:
     """How the recipe's P808 differs from the baseline's, named as the proxy it is; nothing when either lacks it."""
     group = quality_group(summary)
-    means = {line.recipe: line.number("dnsmos_p808_mean") for line in group.ok} if group else {}
+    if group is None:
+        return ""
+    means = {line.recipe: line.number("dnsmos_p808_mean") for line in group.ok}
     mine, base = means.get(recipe), means.get(summary.baseline or "")
     if mine is None or base is None or recipe == summary.baseline:
         return ""
-    return f" Its DNSMOS P808 is {mine:.2f} against {base:.2f}."
+    return f" Its DNSMOS P808 in {group.scenario} is {mine:.2f} against {base:.2f}."
