@@ -7,6 +7,7 @@ weights and imports no backend.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -115,6 +116,11 @@ class Voice:
         taught = set(self.domain_words)
         words = self.tokenizer().words(text)
         return tuple(dict.fromkeys(word for word, known in words if not known or word.lower() not in taught))
+
+    def essentials(self) -> dict[str, str]:
+        """What was measured of the voice, in words by arm, from the file beside its card; empty when there is none."""
+        file = self.folder.parent / layout.ESSENTIALS
+        return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
     def _choices(self) -> str:
         names = ", ".join(self.card.speakers) or "none"

@@ -71,6 +71,8 @@ def voices_show(
         "words": list(voice.domain_words) if voice.domain_words else "open text",
         "for_quality": voice.for_quality,
         "licence": voice.licence,
+        "note": voice.card.note,
+        "measured": [f"{arm}: {words}" for arm, words in voice.essentials().items()],
         "weights_hash": voice.weights_hash,
         "gpt": voice.config.gpt,
         "decoder": voice.config.decoder,
@@ -80,7 +82,7 @@ def voices_show(
     if as_json:
         print_json(facts)
     else:
-        print_rows(f"voice {name}", ["", ""], [[key, _words(value)] for key, value in facts.items()])
+        print_rows(f"voice {name}", ["", ""], [[key, _words(value)] for key, value in facts.items() if value != []])
 
 
 def voices_random(
@@ -126,4 +128,5 @@ def _availability_words(answer: Any) -> tuple[str, str]:
 
 
 def _words(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    separator = "\n" if isinstance(value, list) and any(" " in str(item) for item in value) else ", "
+    return separator.join(map(str, value)) if isinstance(value, list | tuple) else str(value)

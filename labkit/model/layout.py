@@ -24,6 +24,7 @@ from labkit.model.config import (
 )
 
 GPT_CONFIG = "gpt/config.json"
+ESSENTIALS = "essentials.json"  # beside the asset folder: what was measured of the voice, in words
 GPT_WEIGHTS = "gpt/model.safetensors"
 EMBED_WEIGHTS = "Embed.safetensors"
 DECODER_WEIGHTS = "Decoder.safetensors"

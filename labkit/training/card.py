@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labkit.errors import UserError
+from labkit.model.layout import ESSENTIALS
 from labkit.training.evaluate import Evaluation
-from labkit.training.figures import by_speaker, figures
+from labkit.training.figures import ArmFigures, by_speaker, figures
 from labkit.training.listen import Finding
 from labkit.training.traits import Trait
 
@@ -66,6 +67,16 @@ def write_figures(card: Path, evaluation: Evaluation) -> None:
     tables = figure_table(findings), speaker_table(findings), trait_table(evaluation.traits)
     body = "\n\n" + "\n\n".join(tables) + "\n\n"
     card.write_text(f"{before}{BEGIN}{body}{END}{after}", encoding="utf-8")
+    essentials = {f.arm: essential_words(f) for f in figures(findings)}
+    card.with_name(ESSENTIALS).write_text(json.dumps(essentials, indent=1) + "\n", encoding="utf-8")
+
+
+def essential_words(f: ArmFigures) -> str:
+    """What `labkit voices show` prints of an arm."""
+    return (
+        f"WER {f.whisper_wer.percent()}, ended {f.ended.percent()}, DNSMOS overall {f.dnsmos_ovrl.plain()}, "
+        f"{f.clips} clips"
+    )
 
 
 def read_log(path: Path) -> list[dict]:
