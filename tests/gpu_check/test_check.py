@@ -10,8 +10,10 @@ import pytest
 
 from labkit.gpu_check.cases import Case, Work
 from labkit.gpu_check.check import Check
+from labkit.model.checkpoint import load_gpt, load_vocoder
 from labkit.results.store import Store, load_wide
 from labkit.voices import Voice
+from tests.conftest import TINY
 
 ROOT = Path(__file__).parents[2]
 WORK = Work(prompt=12, steps=8, parity_steps=4, repeats=2)
@@ -100,7 +102,8 @@ def test_a_check_that_is_out_of_time_keeps_what_it_had_and_says_the_rest(
 ) -> None:
     monkeypatch.setenv("GPU_CHECK_STUB", "hang")
     monkeypatch.setattr(Case, "seconds", 3.0)
-    check, said = stubbed(tmp_path, tiny_voice, seconds=5, cases=(EAGER, GRAPH))
+    monkeypatch.setattr(Check, "left", lambda self: 0.0 if self.outcomes else 8.0)
+    check, said = stubbed(tmp_path, tiny_voice, seconds=60, cases=(EAGER, GRAPH))
     assert check.run() == 0
     assert [d.status for d in Store(tmp_path / "results").documents()] == ["ok", "timeout"]
     assert "not reached in time: nano graph fp32" in said
@@ -111,6 +114,23 @@ def test_without_time_nothing_is_begun(tmp_path: Path, tiny_voice: Voice) -> Non
     assert check.run() == 0
     assert "not reached in time: nano eager fp32" in said
     assert not (tmp_path / "results" / "runs").exists()
+
+
+def test_random_weights_are_made_once_and_load(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("GPU_CHECK_STUB", "oom")
+    monkeypatch.setattr("labkit.gpu_check.check.FULL", TINY)
+    for _ in range(2):
+        check = Check(
+            tmp_path / "results", tmp_path / "scratch", seconds=60, device="cpu",
+            cases=(Case("random", "eager", "fp32"),), work=WORK, say=lambda line: None,
+            worker="tests.gpu_check.stub_worker",
+        )  # fmt: skip
+        check.run()
+    hashes = {document.weights_hash for document in Store(tmp_path / "results").documents()}
+    assert len(hashes) == 1
+    asset = tmp_path / "scratch" / "random" / "asset"
+    assert load_gpt(asset).config == TINY.gpt
+    assert load_vocoder(asset).embed.weight.isfinite().all()
 
 
 def test_a_number_that_is_none_fails_the_case(tmp_path: Path, tiny_voice: Voice, monkeypatch) -> None:
