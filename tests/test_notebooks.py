@@ -30,7 +30,7 @@ def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
 
 
 def test_the_notebooks_that_the_lab_promises_are_there() -> None:
-    assert {"00_tour", "35_sensitivity", "40_benchmark", "90_sweep_report"} <= {path.stem for path in SOURCES}
+    assert {"00_tour", "20_export", "35_sensitivity", "40_benchmark", "90_sweep_report"} <= {path.stem for path in SOURCES}
     assert [path.stem for path in SOURCES] == [path.stem for path in NOTEBOOKS]
 
 
@@ -132,3 +132,14 @@ def test_the_sensitivity_notebook_draws_each_stage(tmp_path: Path, tiny_voice: V
     asked = {"voice": str(tiny_voice.folder), "corpus": "english-calibration", "texts": 10, "bits": [8, 4], "budget": ""}
     execute_notebook(FOLDER / "35_sensitivity.ipynb", output, asked)
     assert output.read_text().count('"image/png": "') == 3
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::labkit.text.check.DomainWarning")
+def test_the_export_notebook_shows_both_graphs(tmp_path: Path, tiny_voice: Voice, monkeypatch) -> None:
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
+    output = tmp_path / "export.ipynb"
+    out = tmp_path / "exported"
+    execute_notebook(FOLDER / "20_export.ipynb", output, {"voice": str(tiny_voice.folder), "out": str(out)})
+    assert "largest difference anywhere" in output.read_text()
+    assert {path.name for path in out.iterdir()} == {"portable", "ort", "fp16"}

@@ -103,6 +103,27 @@ def export_voice(
     return made
 
 
+def export_table(exports: Sequence[Exported]) -> pd.DataFrame:
+    """One row for each graph: what people want to know of it at a glance."""
+    import pandas as pd
+
+    def row(each: Exported) -> dict[str, Any]:
+        graph, details = each.manifest["graph"], each.manifest["details"]
+        kept = [f"{why}: {len(nodes)}" for why, nodes in details.get("kept_in_fp32", {}).items()]
+        return {
+            "graph": each.folder.parent.name,
+            "part": each.name,
+            "MB": each.size_bytes / 1e6,
+            "nodes": sum(graph["operators"].values()),
+            "opset": graph["opsets"]["ai.onnx"],
+            "export, s": each.manifest["seconds"]["export"],
+            "worst difference to fp32": each.worst_difference,
+            "nodes kept in fp32": ", ".join(kept),
+        }
+
+    return pd.DataFrame([row(each) for each in exports])
+
+
 def parity_table(exports: Sequence[Exported]) -> pd.DataFrame:
     """One row for each graph, case and output: how far it is from torch in fp32."""
     import pandas as pd

@@ -37,7 +37,7 @@ def export(
 
     Example: `labkit export --voice nano --graph portable -o exported`
     """
-    from labkit.artifacts.exporting import export_voice
+    from labkit.artifacts.exporting import export_table, export_voice
     from labkit.spec import STAGES
     from labkit.voices import resolve_voice
 
@@ -49,19 +49,7 @@ def export(
     if as_json:
         print_json({each.name: {"folder": each.folder, **each.manifest} for each in made})
         return
-    rows = [
-        [
-            each.name,
-            f"{each.size_bytes / 1e6:.1f}",
-            sum(each.manifest["graph"]["operators"].values()),
-            each.manifest["graph"]["opsets"]["ai.onnx"],
-            each.worst_difference,
-        ]
-        for each in made
-    ]
-    print_rows(
-        f"{voice}, {graph} graph, {precision}",
-        ["", "MB", "nodes", "opset", "worst difference to fp32"],
-        rows,
-    )
+    table = export_table(made).drop(columns="graph").round(2)
+    table = table if table["nodes kept in fp32"].any() else table.drop(columns="nodes kept in fp32")
+    print_rows(f"{voice}, {graph} graph, {precision}", list(table.columns), table.to_numpy().tolist())
     console.print(f"wrote [bold]{out}[/]: in each folder the graph and manifest.json", soft_wrap=True)

@@ -60,6 +60,19 @@ def test_parity_is_told_for_the_smallest_and_the_largest_shape(portable: list[Ex
     )
 
 
+def test_the_loop_of_the_documentation_speaks(tiny_voice: Voice, portable: list[Exported]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    loop = page.split("```python\n")[1].split("```")[0]
+    loop = loop.replace("exported/", f"{portable[0].folder.parent}/").replace(
+        "asset/", f"{tiny_voice.folder}/"
+    )
+    names = {"ids": np.arange(5)}
+    exec(loop.replace("range(200)", "range(6)"), names)
+    steps = len(names["states"])
+    assert names["audio"].shape == (1, 256 * (2 * steps - 1))
+    assert names["x"].shape == (1, 1, tiny_voice.config.gpt.hidden)
+
+
 def test_profiles_fit_the_graph(tiny_voice: Voice, portable: list[Exported]) -> None:
     gpt = portable[0]
     assert gpt.manifest["profiles"].keys() == {"prompt", "step"}
