@@ -30,7 +30,9 @@ def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
 
 
 def test_the_notebooks_that_the_lab_promises_are_there() -> None:
-    assert {"00_tour", "20_export", "35_sensitivity", "40_benchmark", "90_sweep_report"} <= {path.stem for path in SOURCES}
+    assert {"00_tour", "20_export", "35_sensitivity", "40_benchmark", "90_sweep_report"} <= {
+        path.stem for path in SOURCES
+    }
     assert [path.stem for path in SOURCES] == [path.stem for path in NOTEBOOKS]
 
 
