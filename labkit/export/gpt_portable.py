@@ -1,9 +1,8 @@
 """The GPT as a graph of standard operators, for TensorRT, OpenVINO and whatever else reads ONNX.
 
 Prefill and decode in one graph, keys and values as inputs and outputs: what a run returns as present is the next
-run's past. Built by hand on the same bench as the fused graph: in a second, with names that say what a node is, and
-with an attention that other compilers know to fuse; torch's exporter takes minutes at full size for the same
-operators under names of its own. Embeddings stay outside, in the voice's own file.
+run's past. Built by hand on the same bench as the fused graph: in seconds, with names that say what a node is; torch's
+exporter takes minutes at full size for much the same operators. Embeddings stay outside, in the voice's own file.
 
 Inputs: `embeddings` [B, S, D], left-padded when it is a prompt; `padding` [B] int64, how many padded positions each
 row began with, the same in every run of an utterance; `past_key_i` and `past_value_i` [B, heads, P, head_dim], P = 0
