@@ -35,8 +35,8 @@ print(f"{len(steps)} sentences, {sum(steps)} decode steps; the first: {recorded.
 # %% [markdown]
 # ## Ranges
 #
-# One range has to hold all that a product is fed. The largest magnitude clips nothing; the 99.99th percentile clips what
-# is rare, so that the common numbers get finer levels.
+# One range has to hold all that a product is fed. The largest magnitude clips nothing; the 99.99th percentile clips
+# what is rare, so that the common numbers get finer levels.
 
 # %%
 import pandas as pd
@@ -113,5 +113,5 @@ display(show(figure))
 #
 # * 8 bits with 16-bit activations, rounded with feedback (GPTQ), are nearly the float32 voice at less than half its size.
 # * At 4 bits the way of rounding matters most: compare GPTQ with rounding to the nearest.
-# * Sizes and times of `nano` say nothing about the full size: heads and embeddings are most of it, and a step is mostly
-#   overhead. `docs/quantization.md` has both.
+# * Sizes and times of `nano` say nothing about the full size: heads are most of it, and a step is mostly overhead.
+#   `docs/quantization.md` has both.

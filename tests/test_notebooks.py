@@ -30,7 +30,7 @@ def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
 
 
 def test_the_notebooks_that_the_lab_promises_are_there() -> None:
-    assert {"00_tour", "20_export", "35_sensitivity", "40_benchmark", "90_sweep_report"} <= {
+    assert {"00_tour", "20_export", "30_quantize", "35_sensitivity", "40_benchmark", "90_sweep_report"} <= {
         path.stem for path in SOURCES
     }
     assert [path.stem for path in SOURCES] == [path.stem for path in NOTEBOOKS]
@@ -128,10 +128,28 @@ def test_notebooks_that_speak_run_from_top_to_bottom(tmp_path: Path, name: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::labkit.text.check.DomainWarning")
+def test_the_quantization_notebook_draws_ranges_and_damage(
+    tmp_path: Path, blocky_voice: Voice, monkeypatch
+) -> None:
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
+    output = tmp_path / "quantize.ipynb"
+    asked = {"voice": str(blocky_voice.folder), "recipes": ["ort-int8-dynamic", "ort-int4-gptq"], "texts": 3}
+    execute_notebook(FOLDER / "30_quantize.ipynb", output, asked)
+    assert output.read_text().count('"image/png": "') == 2
+
+
+@pytest.mark.slow
 def test_the_sensitivity_notebook_draws_each_stage(tmp_path: Path, tiny_voice: Voice, monkeypatch) -> None:
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
     output = tmp_path / "sensitivity.ipynb"
-    asked = {"voice": str(tiny_voice.folder), "corpus": "english-calibration", "texts": 10, "bits": [8, 4], "budget": ""}
+    asked = {
+        "voice": str(tiny_voice.folder),
+        "corpus": "english-calibration",
+        "texts": 10,
+        "bits": [8, 4],
+        "budget": "",
+    }
     execute_notebook(FOLDER / "35_sensitivity.ipynb", output, asked)
     assert output.read_text().count('"image/png": "') == 3
 
