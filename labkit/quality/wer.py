@@ -1,7 +1,7 @@
 """Word and character error rate: did the voice say the words? Packaged Whisper-base listens, jiwer counts.
 
-It knows English words and Mandarin syllables. Digit strings are read in their closed domain, and control tokens that
-were read out are counted; see `words`.
+It knows English words and Mandarin syllables. Numbers are compared figure by figure, digit strings are read in their
+closed domain, and control tokens that were read out are counted; see `words`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from labkit.quality import whisper
 from labkit.quality.audio import to_16k
 from labkit.quality.base import Clip, Metric, Missing, Need, Ready, Score
 from labkit.quality.files import package_version
-from labkit.quality.words import heard_digits, is_digit_domain, mandarin_syllables, plain_words, spoken_tags
+from labkit.quality.words import (
+    comparable_words,
+    heard_digits,
+    is_digit_domain,
+    mandarin_syllables,
+    plain_words,
+    spoken_tags,
+)
 
 COUNTERS = ("jiwer", "pypinyin")
 METRICS = (
@@ -30,7 +37,7 @@ def error_rates(text: str, heard: str, language: str = "en") -> tuple[float, flo
     """
     import jiwer
 
-    words = mandarin_syllables if language == "zh" else plain_words
+    words = mandarin_syllables if language == "zh" else comparable_words
     reference, hypothesis = words(text), words(heard)
     if not reference:
         raise ValueError(f"no words in {text!r}")
@@ -61,7 +68,7 @@ class WerScorer:
         answer = whisper.availability("WER", COUNTERS)
         if isinstance(answer, Missing):
             return answer
-        counted = f"jiwer {package_version('jiwer')}, pypinyin {package_version('pypinyin')}"
+        counted = f"by figures, jiwer {package_version('jiwer')}, pypinyin {package_version('pypinyin')}"
         return Ready(f"{answer.version}, {counted}")
 
     def load(self) -> None:

@@ -1,7 +1,8 @@
 """From written text to the words that are compared: what a recognizer may write differently without being wrong.
 
-It knows spelling only. In the closed digit domain (every reference word is a digit) the recognizer's numerals and
-homophones are read as digits, because no other word can have been meant. Mandarin is compared as it sounds, in pinyin,
+It knows spelling only. Numbers are compared figure by figure, because a recognizer writes 42 for "forty two" and for
+"four two". In the closed digit domain (every reference word is a digit) homophones are read as digits, too, because no
+other word can have been meant. Mandarin is compared as it sounds, in pinyin,
 because a recognizer that writes another character of the same sound has heard rightly.
 """
 
@@ -28,6 +29,11 @@ HOMOPHONES = {
     "oh": "zero", "o": "zero", "nought": "zero", "won": "one", "to": "two", "too": "two", "for": "four",
     "fore": "four", "ate": "eight", "a": "eight", "sicks": "six",
 }  # fmt: skip
+# signs and units as a recognizer writes them for words
+SIGNS = (
+    (r"%", " percent "), (r"°", " degrees "), (r"\$\s*(\d+)", r"\1 dollars "), (r"(\d)\s*g\b", r"\1 grams "),
+    (r"(\d)\s*m\b", r"\1 meters "), (r"(\d)\s*w\b", r"\1 watts "),
+)  # fmt: skip
 FIGURES = "零一二三四五六七八九"
 # what the names of control tokens sound like when a voice reads them out ("[uv_break]", "[laugh_0]", "[speed_5]")
 TAG_WORDS = ({"break", "breaks", "brake", "uvbreak"}, {"laugh", "laughs"}, {"oral"}, {"speed"}, {"stts"})
@@ -44,27 +50,37 @@ def plain_words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text)
 
 
+def comparable_words(text: str) -> list[str]:
+    """`plain_words` with signs as words and numbers figure by figure: "twenty percent", "20 %" -> two zero percent."""
+    for sign, spelling in SIGNS:
+        text = re.sub(sign, spelling, text, flags=re.IGNORECASE)
+    return as_figures(plain_words(text))
+
+
 def is_digit_domain(words: list[str]) -> bool:
     """True when every word is a digit, so that the closed-domain reading applies."""
     return bool(words) and all(word in DIGITS for word in words)
 
 
-def heard_digits(words: list[str]) -> list[str]:
-    """What a recognizer wrote, read in the digit domain.
-
-    Homophones become digits, and number words are read as their written figures: a recognizer that writes
-    "forty two" for 4-2 saw the same figures. Other words stay, and count as errors.
-    """
-    digits: list[str] = []
+def as_figures(words: list[str]) -> list[str]:
+    """Number words to ninety-nine as their written figures: forty two -> four two, twenty -> two zero. Others stay."""
+    figures: list[str] = []
     for index, word in enumerate(words):
         if word in TEENS:
-            digits += ["one", DIGITS[TEENS.index(word)]]
+            figures += ["one", DIGITS[TEENS.index(word)]]
         elif word in TENS:
             following = words[index + 1] if index + 1 < len(words) else ""
-            digits += [DIGITS[TENS[word]]] if following in DIGITS[1:] else [DIGITS[TENS[word]], "zero"]
+            figures += [DIGITS[TENS[word]]] if following in DIGITS[1:] else [DIGITS[TENS[word]], "zero"]
         else:
-            digits.append(HOMOPHONES.get(word, word))
-    return digits
+            figures.append(word)
+    return figures
+
+
+def heard_digits(words: list[str]) -> list[str]:
+    """What a recognizer wrote, read in the digit domain: figures, and homophones as digits. Other words stay, and count
+    as errors.
+    """
+    return as_figures([HOMOPHONES.get(word, word) for word in words])
 
 
 def mandarin_syllables(text: str) -> list[str]:

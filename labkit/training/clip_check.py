@@ -12,7 +12,6 @@ the domain; does not know who spoke.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -20,17 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from labkit.quality.words import heard_digits, plain_words
+from labkit.quality.words import comparable_words, heard_digits
 from labkit.training.corpus import SAMPLE_RATE, edit_distance, read_shard, shards, words_of
 
 WORDS_AN_ERROR = 4
 """One wrong word is forgiven for so many: Whisper-base mishears a few percent of clean speech itself."""
 SHORTEST_S = 0.1
-SPELLED_OUT = (
-    (r"%", " percent "), (r"°", " degrees "), (r"\$\s*(\d+)", r"\1 dollars "),
-    (r"(\d)\s*g\b", r"\1 grams "), (r"(\d)\s*m\b", r"\1 meters "), (r"(\d)\s*w\b", r"\1 watts "),
-)  # fmt: skip
-"""Signs and units as a recognizer writes them after figures."""
 SPELLINGS = {
     "ok": "okay", "metres": "meters", "write": "right", "read": "red", "blew": "blue", "know": "no", "ours": "hours",
     "our": "hours", "clothes": "close", "paws": "pause",
@@ -72,10 +66,8 @@ class Tally:
 
 
 def comparable(text: str) -> list[str]:
-    """Words as they are compared: numbers digit by digit, because a recognizer writes 42 for both readings."""
-    for sign, spelling in SPELLED_OUT:
-        text = re.sub(sign, spelling, text, flags=re.IGNORECASE)
-    return heard_digits([SPELLINGS.get(word, word) for word in plain_words(text)])
+    """Words as they are compared: as the quality panel does, with the domain's homophones as its words."""
+    return heard_digits([SPELLINGS.get(word, word) for word in comparable_words(text)])
 
 
 def two_ears() -> Ears:

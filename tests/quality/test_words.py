@@ -52,6 +52,24 @@ def test_closed_domain_reading(heard: str, digits: str) -> None:
     assert " ".join(heard_digits(heard.split())) == digits
 
 
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("set the timer to forty two minutes", "Set the timer to 42 minutes."),
+        ("twenty percent", "20%"),
+        ("turn ninety degrees", "Turn 90°"),
+        ("send fifteen dollars", "Send $15."),
+        ("send sixty grams", "Send 60g"),
+    ],
+)
+def test_numbers_and_signs_compare_as_words(said: str, heard: str) -> None:
+    assert error_rates(said, heard)[0] == 0.0
+
+
+def test_another_number_is_an_error() -> None:
+    assert error_rates("turn forty two degrees", "turn 52 degrees")[0] == pytest.approx(1 / 4)
+
+
 def test_homophones_count_as_errors_outside_the_digit_domain() -> None:
     assert not is_digit_domain(["go", "to"])
     assert error_rates("go to one", "go two one")[0] == pytest.approx(1 / 3)
