@@ -79,7 +79,9 @@ def measure(
         if arm:
             seeds = tuple(seed + AA_SEEDS for seed in gate.seeds)
             aa = probe(Ask(gate, recipes[REFERENCE], "free", seeds=seeds), store, tell)
-    return Measured(dict(recipes), forced, free, aa)
+    measured = Measured(dict(recipes), forced, free, aa)
+    _of_one_voice(measured)
+    return measured
 
 
 def measure_costs(
@@ -152,6 +154,17 @@ def anchors_of(store: Store, document: ProbeDocument) -> dict[str, Anchor]:
 def items_of(document: ProbeDocument) -> list[str]:
     """Sentences of a probe, in the order they were spoken."""
     return list(dict.fromkeys(score.item for score in document.scores))
+
+
+def _of_one_voice(measured: Measured) -> None:
+    """`LabError` when the voice's files were replaced while it was measured."""
+    documents = [*measured.forced.values(), *measured.free.values(), *([measured.aa] if measured.aa else [])]
+    hashes = {str(document.work.get("weights")) for document in documents}
+    if len(hashes) > 1:
+        shown = ", ".join(sorted(each[:12] for each in hashes))
+        raise LabError(
+            f"the voice changed while it was measured (weights {shown}); run the same command again."
+        )
 
 
 def _reference(document: ProbeDocument) -> ProbeDocument:

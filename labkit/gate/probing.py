@@ -39,6 +39,7 @@ _NO_SCORES = (
     "cli",
     "compare",
     "doctor",
+    "faults",
     "report",
     "search",
     "sensitivity",

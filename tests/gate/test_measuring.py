@@ -69,6 +69,21 @@ def test_tiers_decide_what_is_spoken(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [ask.judged for ask in probes.asked] == [False, False]  # without tier 2 nothing is heard
 
 
+def test_a_voice_that_is_replaced_meanwhile_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake, hashes = FakeProbes(), iter("abc")
+
+    def probe(*args: object) -> object:
+        return fake(*args).model_copy(update={"work": {"weights": next(hashes)}})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(measuring, "probe", probe)
+    spec = gate_spec(texts=2)
+    recipes, _ = choose_recipes(spec, default_recipes())
+    with pytest.raises(LabError, match=r"voice changed.*a, b.*again"):
+        measure(spec, recipes, Store(tmp_path), lambda line: None, anchors=None, arm=False)
+
+
 def test_a_recipe_that_nobody_knows_is_refused_before_any_work() -> None:
     with pytest.raises(SpecError, match="did you mean 'ort-fp32'"):
         choose_recipes(gate_spec(recipe=("ort-fp3",)), default_recipes())
