@@ -111,7 +111,7 @@ display(show(figure))
 # %% [markdown]
 # ## What to do with it
 #
-# * 8 bits with 16-bit activations, rounded with feedback (GPTQ), are nearly the float32 voice at less than half its size.
+# * 8 bits with 16-bit activations, rounded with feedback (GPTQ), are nearly the float32 voice at half its size or less.
 # * At 4 bits the way of rounding matters most: compare GPTQ with rounding to the nearest.
 # * Sizes and times of `nano` say nothing about the full size: heads are most of it, and a step is mostly overhead.
 #   `docs/quantization.md` has both.
