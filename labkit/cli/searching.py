@@ -29,7 +29,8 @@ def recipe_search(
         ),
     ] = None,
     minimize: Annotated[str, typer.Option(help="size, step, kl or mel.")] = "size",
-    block: Annotated[int, typer.Option(help="Inputs that share a scale: 32, 64 or 128.")] = 32,
+    block: Annotated[int, typer.Option(help="Inputs that share a scale: 16, 32, 64 or 128.")] = 32,
+    algorithm: Annotated[str, typer.Option(help="Of the layers in INT4: rtn, hqq or gptq.")] = "rtn",
     name: Annotated[str | None, typer.Option(help="Name of the recipe (default: VOICE-mixed).")] = None,
     corpus: Annotated[
         str | None, typer.Option(help="Calibration list, several joined by +, or a .txt file.")
@@ -50,14 +51,15 @@ def recipe_search(
 
     Example: `labkit recipe search --voice nano --budget "kl<0.01" --minimize size -o recipes.yaml`
     """
-    from labkit.search import front_chart, search, write_recipes
+    from labkit.search import Scheme, front_chart, search, write_recipes
     from labkit.search.files import check_writable
     from labkit.voices import resolve_voice
 
     check_writable(out, plot)
     found = search(
-        resolve_voice(voice), budget=budget or ["kl<0.01"], minimize=minimize, block=block, name=name, corpus=corpus,
-        texts=texts, seed=seed, speaker=speaker, threads=threads, progress=progress_lines(as_json),
+        resolve_voice(voice), budget=budget or ["kl<0.01"], minimize=minimize, scheme=Scheme(block, algorithm),
+        name=name, corpus=corpus, texts=texts, seed=seed, speaker=speaker, threads=threads,
+        progress=progress_lines(as_json),
     )  # fmt: skip
     names = write_recipes(found, out, others=others) if out and (found.chosen or others) else []
     if plot is not None:

@@ -9,12 +9,14 @@ from labkit.search.budget import Budget, parse_budget
 from labkit.search.chart import front_chart
 from labkit.search.files import write_recipes
 from labkit.search.front import Point, front
+from labkit.search.mixing import Scheme
 from labkit.search.searching import Proposal, Search, search, words_of
 
 __all__ = [
     "Budget",
     "Point",
     "Proposal",
+    "Scheme",
     "Search",
     "front",
     "front_chart",

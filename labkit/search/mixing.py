@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labkit.artifacts import check_recipe
 from labkit.errors import SpecError
 from labkit.spec import Option, Precision, Recipe, StageChoice
 
@@ -19,20 +21,30 @@ if TYPE_CHECKING:
 
 EXACT_GPT, EIGHT, FOUR = "fp32", "int8-weight", "int4-weight"
 """The precisions of a layer."""
-_BLOCKS = (32, 64, 128)
 _ENGINE = "ort-cpu"
 
 
-def require_block(voice: Voice, block: int) -> None:
-    """SpecError for a block size that the weight-only precisions do not know, or that does not divide the voice's."""
+@dataclass(frozen=True)
+class Scheme:
+    """How weights are rounded: inputs that share a scale, and the algorithm of the 4-bit layers (`gptq`: of all)."""
+
+    block: int = 32
+    algorithm: str = "rtn"
+
+
+DEFAULT = Scheme()
+
+
+def require_scheme(voice: Voice, scheme: Scheme) -> None:
+    """SpecError for a block or an algorithm that the precisions do not know, and for a block that does not divide."""
+    for precision in (EIGHT, FOUR):
+        check_recipe(mixed_recipe("mix", "", (precision,), "fp32", scheme))
     gpt = voice.config.gpt
     widths = (gpt.hidden, gpt.intermediate)
-    if block not in _BLOCKS or any(width % block for width in widths):
-        fitting = [each for each in _BLOCKS if not any(width % each for width in widths)]
-        remedy = f"choose {', '.join(map(str, fitting))}" if fitting else "this voice has none that fits"
+    if any(width % scheme.block for width in widths):
         raise SpecError(
-            f"block {block}: a block is {', '.join(map(str, _BLOCKS))} inputs and divides the voice's widths "
-            f"({gpt.hidden} and {gpt.intermediate}, {math.gcd(*widths)} divides both); {remedy}."
+            f"block {scheme.block} does not divide the widths of voice {voice.name!r} ({gpt.hidden} and "
+            f"{gpt.intermediate}); {math.gcd(*widths, 128)} does, if it is one that the precisions know."
         )
 
 
@@ -49,22 +61,24 @@ def recipe_name(voice: Voice, wanted: str | None) -> str:
 
 
 def mixed_recipe(
-    name: str, description: str, precisions: Sequence[str], decoder: Precision, block: int
+    name: str, description: str, precisions: Sequence[str], decoder: Precision, scheme: Scheme
 ) -> Recipe:
     """Each layer of the GPT in its own precision; heads and vocoder in fp32."""
     return Recipe(
         name=name,
         description=description,
-        gpt=_gpt(precisions, block),
+        gpt=_gpt(precisions, scheme),
         decoder=StageChoice(engine=_ENGINE, precision=decoder),
         vocoder=StageChoice(engine=_ENGINE, precision="fp32"),
     )
 
 
-def _gpt(precisions: Sequence[str], block: int) -> StageChoice:
+def _gpt(precisions: Sequence[str], scheme: Scheme) -> StageChoice:
     """The narrowest precision that is there names the stage; options name the layers that are in a wider one."""
     numbers = {each: _joined(precisions, each) for each in (EXACT_GPT, EIGHT)}
-    options: dict[str, Option] = {"block_size": block}
+    options: dict[str, Option] = {"block_size": scheme.block}
+    if scheme.algorithm != "rtn" and (FOUR in precisions or scheme.algorithm == "gptq"):
+        options["algorithm"] = scheme.algorithm
     if numbers[EXACT_GPT]:
         options["fp32_layers"] = numbers[EXACT_GPT]
     if FOUR in precisions:

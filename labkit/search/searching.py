@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 from labkit.calibration import calibration_set
 from labkit.search.budget import Budget, parse_budget, require_figure
 from labkit.search.front import Cost, Point, front
-from labkit.search.mixing import EIGHT, EXACT_GPT, FOUR, decoder_in, mixed_recipe, recipe_name, require_block
+from labkit.search.mixing import (
+    DEFAULT,
+    EIGHT,
+    EXACT_GPT,
+    FOUR,
+    Scheme,
+    decoder_in,
+    mixed_recipe,
+    recipe_name,
+    require_scheme,
+)
 from labkit.sensitivity import MIN_TEXTS
 from labkit.sensitivity import sensitivity as measure_sensitivity
 from labkit.spec import Precision, Recipe
@@ -89,7 +99,7 @@ def search(
     *,
     budget: Budget | Sequence[str] = ("kl<0.01",),
     minimize: str = "size",
-    block: int = 32,
+    scheme: Scheme = DEFAULT,
     name: str | None = None,
     corpus: str | None = None,
     texts: int = 16,
@@ -100,13 +110,13 @@ def search(
 ) -> Search:
     """Search the recipe of `ort-cpu` with the least `minimize` (size, step, kl or mel) within the budget.
 
-    Each layer of the GPT is in fp32, int8-weight or int4-weight with blocks of `block` inputs. The decoder goes into
+    Each layer of the GPT is in fp32, int8-weight or int4-weight, rounded by `scheme`. The decoder goes into
     int8-dynamic only under a budget that limits `mel`; code heads and vocoder stay in fp32. `name` begins the names of
     the recipes (default: the voice's). SpecError and CalibrationError before any work.
     """
     limits = budget if isinstance(budget, Budget) else parse_budget(budget)
     require_figure("minimize", minimize)
-    require_block(voice, block)
+    require_scheme(voice, scheme)
     stem = recipe_name(voice, name)
     sets = [
         calibration_set(voice, corpus, texts, seed=each, speaker=speaker, threads=threads, minimum=MIN_TEXTS)
@@ -114,13 +124,13 @@ def search(
     ]
     tell = progress or (lambda _: None)
     losses = measure_sensitivity(
-        voice, stages=("gpt",), bits=tuple(_BITS.values()), block=block, kinds=("block",), corpus=corpus, texts=texts,
-        seed=seed, speaker=speaker, threads=threads, progress=tell,
+        voice, stages=("gpt",), bits=tuple(_BITS.values()), block=scheme.block, kinds=("block",), corpus=corpus,
+        texts=texts, seed=seed, speaker=speaker, threads=threads, progress=tell,
     )  # fmt: skip
-    corners = _measure_corners(voice, block, sets[0], "mel" in limits.limits, tell)
+    corners = _measure_corners(voice, scheme, sets[0], "mel" in limits.limits, tell)
     costs = layer_costs(losses, corners)
     points = sorted(
-        _predictions(front(costs), corners, stem, block),
+        _predictions(front(costs), corners, stem, scheme),
         key=lambda each: (each.predicted[minimize], each.predicted["kl"], each.predicted["size"]),
     )
     tried = tuple(_tried(points, limits, sets[1], tell))
@@ -159,22 +169,22 @@ def _ratio(whole: float, parts: float) -> float:
 
 
 def _measure_corners(
-    voice: Voice, block: int, recorded: CalibrationSet, with_decoder: bool, tell: Callable[[str], None]
+    voice: Voice, scheme: Scheme, recorded: CalibrationSet, with_decoder: bool, tell: Callable[[str], None]
 ) -> dict[str, Trial]:
     from labkit.search.trials import try_recipes
 
     layers = voice.config.gpt.layers
-    recipes = {each: mixed_recipe(each, "corner", (each,) * layers, "fp32", block) for each in (EIGHT, FOUR)}
+    recipes = {each: mixed_recipe(each, "corner", (each,) * layers, "fp32", scheme) for each in (EIGHT, FOUR)}
     if with_decoder:
         recipes |= {
-            decoder_in(each): mixed_recipe(decoder_in(each), "corner", (EXACT_GPT,) * layers, each, block)
+            decoder_in(each): mixed_recipe(decoder_in(each), "corner", (EXACT_GPT,) * layers, each, scheme)
             for each in _DECODERS[1:]
         }
     return try_recipes(recipes, recorded, tell)
 
 
 def _predictions(
-    points: Sequence[Point], corners: Mapping[str, Trial], stem: str, block: int
+    points: Sequence[Point], corners: Mapping[str, Trial], stem: str, scheme: Scheme
 ) -> Iterator[Proposal]:
     """The mixes of the front with each decoder that was measured."""
     exact = corners[EXACT_GPT]
@@ -189,7 +199,7 @@ def _predictions(
                 "size": (corner.size_bytes + point.size) / 1e6,
                 "step": exact.step + point.time / _TIME_UNIT,
             }
-            recipe = mixed_recipe(stem, "", point.precisions, decoder, block)
+            recipe = mixed_recipe(stem, "", point.precisions, decoder, scheme)
             yield Proposal(recipe, point.precisions, predicted)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from labkit.artifacts.plans import check_recipe, plan_stage
 from labkit.errors import SpecError
-from labkit.search.mixing import mixed_recipe, require_block
+from labkit.search.mixing import Scheme, mixed_recipe, require_scheme
 from labkit.voices import Voice
 
 
@@ -21,18 +21,31 @@ from labkit.voices import Voice
 def test_a_mix_is_its_narrowest_precision_with_exceptions(
     blocky_voice: Voice, layers: str, precision: str, options: dict
 ) -> None:
-    recipe = mixed_recipe("mix", "", layers.split(), "int8-dynamic", 32)
+    recipe = mixed_recipe("mix", "", layers.split(), "int8-dynamic", Scheme(32))
     assert recipe.gpt.precision == precision and recipe.gpt.options == options
     assert recipe.decoder.precision == "int8-dynamic" and recipe.vocoder.precision == "fp32"
     check_recipe(recipe)
     plan_stage("gpt", recipe.gpt, blocky_voice, "hidden")
 
 
-def test_blocks_must_divide_the_voice(blocky_voice: Voice, tiny_voice: Voice) -> None:
-    require_block(blocky_voice, 32)
-    with pytest.raises(SpecError, match=r"block 64.*\(64 and 96, 32 divides both\); choose 32"):
-        require_block(blocky_voice, 64)
-    with pytest.raises(SpecError, match="this voice has none that fits"):
-        require_block(tiny_voice, 32)
-    with pytest.raises(SpecError, match="block 16: a block is 32, 64, 128 inputs"):
-        require_block(blocky_voice, 16)
+def test_the_algorithm_goes_to_the_layers_that_know_it() -> None:
+    def options(layers: str, algorithm: str) -> dict:
+        return mixed_recipe("mix", "", layers.split(), "fp32", Scheme(32, algorithm)).gpt.options
+
+    assert options("int4-weight fp32", "hqq")["algorithm"] == "hqq"
+    assert "algorithm" not in options("int8-weight fp32", "hqq")
+    assert options("int8-weight fp32", "gptq")["algorithm"] == "gptq"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "words"),
+    [
+        (Scheme(64), r"block 64 does not divide .*\(64 and 96\); 32 does"),
+        (Scheme(48), r"'block_size' cannot be 48; it may be 32"),
+        (Scheme(32, "guess"), "'algorithm' cannot be 'guess'; it may be 'rtn'"),
+    ],
+)
+def test_schemes_that_cannot_be_are_refused(blocky_voice: Voice, scheme: Scheme, words: str) -> None:
+    require_scheme(blocky_voice, Scheme())
+    with pytest.raises(SpecError, match=words):
+        require_scheme(blocky_voice, scheme)

@@ -10,7 +10,7 @@ import pytest
 
 from labkit.artifacts import check_recipe
 from labkit.errors import SpecError, UserError
-from labkit.search import Search, front_chart, search, searching, trials, write_recipes
+from labkit.search import Scheme, Search, front_chart, search, searching, trials, write_recipes
 from labkit.search.files import check_writable
 from labkit.search.searching import layer_costs, words_of
 from labkit.search.trials import Trial
@@ -159,7 +159,7 @@ def test_the_chart_shows_what_was_predicted_and_what_was_found(measured, tmp_pat
     ("options", "words"),
     [
         ({"minimize": "speed"}, "minimize: figure 'speed'"),
-        ({"block": 64}, "block 64"),
+        ({"scheme": Scheme(64)}, "block 64"),
         ({"budget": ["kl"]}, "budget"),
     ],
 )
