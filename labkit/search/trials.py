@@ -70,7 +70,7 @@ def try_recipes(
     try:
         for name, recipe in {EXACT: exact_recipe(), **recipes}.items():
             progress(f"making {name}")
-            stages[name] = _load(recipe, recorded)
+            stages[name] = _load(recipe, recorded, progress)
         progress(f"measuring {', '.join(recipes)} on {len(comparison.wanted)} sentences")
         rows, seconds = _drive_all(stages, recorded, comparison)
     finally:
@@ -91,8 +91,8 @@ class _Stages:
     size_bytes: int
 
 
-def _load(recipe: Recipe, recorded: CalibrationSet) -> _Stages:
-    artifacts = prepare(recipe, recorded.voice, audio_path=recorded.audio_path)
+def _load(recipe: Recipe, recorded: CalibrationSet, progress: Callable[[str], None]) -> _Stages:
+    artifacts = prepare(recipe, recorded.voice, audio_path=recorded.audio_path, progress=progress)
     gpt, decoder = (
         get_engine(artifacts[stage].choice.engine).load(
             stage, artifacts[stage], device="cpu", threads=recorded.threads, audio_path=recorded.audio_path
