@@ -56,7 +56,8 @@ class Ear:
             recipe=line.recipe, item=item, text=self.baseline.about.items.get(item, item), family=line.family,
             why=f"{line.label} {change_words(line, line.verdict.changes[item])}", base_name=f"{REFERENCE}, today",
             base=base, head=head, free=free, scores=tuple(self._scores(line, item)),
-            kl_steps=self._kl_steps(line.recipe, item),
+            kl_steps=self._divergence(line.recipe, item, "kl_steps"),
+            kl_books=self._divergence(line.recipe, item, "kl"),
         )  # fmt: skip
 
     def _forced(self, line: Line, item: str) -> Clips | None:
@@ -96,9 +97,9 @@ class Ear:
                         value_words(unit, _mean(items.get(item, []))),
                     )
 
-    def _kl_steps(self, recipe: str, item: str) -> tuple[float, ...]:
+    def _divergence(self, recipe: str, item: str, name: str) -> tuple[float, ...]:
         document = self.measured.forced.get(recipe)
-        return tuple(document.by_codebook.get(item, {}).get("kl_steps", ())) if document else ()
+        return tuple(document.by_codebook.get(item, {}).get(name, ())) if document else ()
 
 
 def _worst(lines: Sequence[Line], count: int) -> list[tuple[Line, str]]:

@@ -69,5 +69,6 @@ def _clip(clip: Beside) -> dict[str, Any]:
         "base_picture": spectrogram_uri(base, seconds=seconds), "head_picture": spectrogram_uri(head, seconds=seconds),
         "difference": difference_uri(base, head),
         "free_audio": opus_uri(np.nan_to_num(clip.free)) if clip.free is not None and clip.free.size else "",
+        "books": ", ".join(f"{value:.3f}" for value in clip.kl_books),
         "strip": steps_svg(clip.kl_steps) if clip.kl_steps else "",
     }  # fmt: skip

@@ -83,8 +83,8 @@ class Line:
 @dataclass(frozen=True)
 class Beside:
     """One sentence twice: samples [N] at 24 kHz of base and head. why: in a few words; scores: (label, base, head);
-    free: head speaking by itself, where both were fed the same tokens; kl_steps: divergence of each decode step, nats,
-    empty where there is none."""
+    free: head speaking by itself, where both were fed the same tokens; kl_steps, kl_books: divergence of each decode
+    step and of each codebook, nats, empty where there is none."""
 
     recipe: str
     item: str
@@ -97,6 +97,7 @@ class Beside:
     scores: tuple[tuple[str, str, str], ...]
     free: NDArray[np.float32] | None = None
     kl_steps: tuple[float, ...] = ()
+    kl_books: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

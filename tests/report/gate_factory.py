@@ -45,7 +45,8 @@ def gate_result(*, damage: float = 0.0, clips: bool = True) -> GateResult:
     beside = Beside(
         "hurt", "s3", 'say "<one>" | two', "tier1", "hidden-state error changed by 12.0 %", "torch-fp32, today",
         tone.astype(np.float32), (0.5 * tone[:20000]).astype(np.float32),
-        (("KL from the reference", "0.001 nats", "0.05 nats"),), tone[:9000].astype(np.float32), (0.0, 0.1, 0.6),
+        (("KL from the reference", "0.001 nats", "0.05 nats"),), tone[:9000].astype(np.float32),
+        (0.0, 0.1, 0.6), (0.05, 0.06, 0.01, 0.08),
     )  # fmt: skip
     return GateResult(
         name="smoke", baseline="nano-cpu", overall=overall([line.verdict for line in lines]),

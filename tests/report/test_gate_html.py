@@ -32,6 +32,7 @@ def test_the_page_fetches_nothing_and_plays_every_clip() -> None:
     assert sources and all(source.startswith("data:") for source in sources)
     assert not re.search(r"https?://", html.replace("http://www.w3.org", ""))
     assert sum(tag == "audio" for tag, _ in tags(html)) == 3
+    assert "by codebook 0.050, 0.060, 0.010, 0.080" in html
     assert sum(tag == "img" for tag, _ in tags(html)) == 3 and "<rect" in html
 
 
