@@ -8,7 +8,7 @@
     llama.py       llama.cpp as an arm; llama_file.py writes the file that it opens
     small.py       what is measured on nano and on nothing: `say` from cold, RTF, import time, the harness itself
     targets.py     what the lab set out to reach, beside what was reached
-    documents.py   figures as run documents; table.py and chart.py show them
+    documents.py   figures as run documents; table.py, peers_table.py and chart.py show them; files.py writes all
 
 A benchmark is not a test: it prints what it found, whatever that is.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from labkit.bench.own import bench_self
 from labkit.bench.peers import bench_peers
-from labkit.bench.table import render, render_peers
+from labkit.bench.peers_table import render_peers
+from labkit.bench.table import render
 
 __all__ = ["bench_peers", "bench_self", "render", "render_peers"]

@@ -1,19 +1,21 @@
-"""What `bench peers` leaves behind: run documents as each race ends, and its figures as JSON and PNG."""
+"""What `bench peers` leaves behind: run documents as each race ends, and its figures as JSON, markdown and PNG."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from labkit.bench.chart import save_chart
 from labkit.bench.documents import run_documents
+from labkit.bench.peers_table import peers_markdown
 from labkit.errors import UserError
 from labkit.results.store import Store
 from labkit.voices import resolve_voice
 
 Figures = dict[str, Any]
-JSON_FILE, PLOT_FILE = "peers.json", "peers.png"
+JSON_FILE, TEXT_FILE, PLOT_FILE = "peers.json", "peers.md", "peers.png"
 
 
 class Keeper:
@@ -26,7 +28,7 @@ class Keeper:
         if out is not None:
             try:
                 out.mkdir(parents=True, exist_ok=True)
-                (out / JSON_FILE).touch()
+                tempfile.TemporaryFile(dir=out).close()
             except OSError as error:
                 raise UserError(
                     f"{out} cannot be written: {error}; choose another folder with --out."
@@ -44,5 +46,7 @@ class Keeper:
             return written
         file = self._out / JSON_FILE
         file.write_text(json.dumps(figures, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        text = self._out / TEXT_FILE
+        text.write_text(peers_markdown(figures), encoding="utf-8")
         plot = save_chart(figures, self._out / PLOT_FILE)
-        return [*written, file, *filter(None, [plot])]
+        return [*written, file, text, *filter(None, [plot])]

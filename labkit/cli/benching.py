@@ -44,7 +44,7 @@ def bench_peers(
         int | None, typer.Option(help="CPU of one-threaded arms; the last when left out.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for peers.json and peers.png.")
+        Path | None, typer.Option("--out", "-o", help="Folder for peers.json, .md and .png.")
     ] = None,
     store: StoreOption = None,
     as_json: JsonFlag = False,

@@ -31,7 +31,7 @@ def row(cpu_s: float, base: str | None, ratio: float | None, **changes: Any) -> 
 
 
 def figures() -> dict[str, Any]:
-    gone = {"status": "unavailable", "reason": "llama.cpp cannot run: install it"}
+    gone = {"status": "unavailable", "reason": "llama.cpp cannot run. Install it: labkit[peers]"}
     broken = {"status": "failed", "reason": "the artifact is damaged"}
     sound = row(0.1, "upstream", 3.0)
     sound["rounds"] = [
@@ -69,7 +69,7 @@ def test_the_tables_show_figures_and_reasons() -> None:
     console.print(render_peers(figures()))
     text = console.export_text()
     assert "4.20 [3.78, 4.62]" in text and "60 %" in text and "5.0" in text
-    assert "llama.cpp cannot run" in text and "the artifact is damaged" in text and "missed" in text
+    assert "labkit[peers]" in text and "the artifact is damaged" in text and "missed" in text
 
 
 def test_each_recipe_has_a_document_for_each_race_and_thread_count(tiny_voice: Voice, tmp_path: Path) -> None:
@@ -104,6 +104,9 @@ def test_the_keeper_writes_documents_as_races_end_and_figures_at_last(
     assert json.loads((tmp_path / "out" / "peers.json").read_text())["machine"] == "m"
     assert (tmp_path / "out" / "peers.png").read_bytes()[:4] == b"\x89PNG"
     assert all(file.exists() for file in written)
+    text = (tmp_path / "out" / "peers.md").read_text()
+    assert "| ort-int8-dynamic | 20.0 | 4.20 [3.78, 4.62] | 60 % |" in text
+    assert "* llama.cpp-q8_0: llama.cpp cannot run" in text and "| missed |" in text
 
 
 def test_what_cannot_be_written_is_refused_before_any_work(tiny_voice: Voice, tmp_path: Path) -> None:
