@@ -25,7 +25,7 @@ def test_a_stage_is_written_and_told(run, tmp_path: Path) -> None:
     told = json.loads(answer.stdout)
     assert told["decoder"]["folder"] == str(out / "decoder")
     assert told["decoder"]["graph"]["opsets"] == {"ai.onnx": 18}
-    assert {path.name for path in (out / "decoder").iterdir()} == {"network.onnx", "manifest.json"}
+    assert {"network.onnx", "manifest.json"} <= {path.name for path in (out / "decoder").iterdir()}
     with pytest.raises(UserError, match="is not empty"):
         run("-o", str(out))
 
