@@ -19,12 +19,15 @@ from labkit.model.layout import VoiceCard
 from labkit.model.speaker import SpeakerEmbedding
 from labkit.model.vocoder import Vocoder
 from labkit.text.tokenizer import write_word_tokenizer
-from labkit.training.corpus import DIGITS
+from labkit.training.lexicon import LEXICON
 from labkit.training.vocabulary import DOMAIN, TOKENS
 
 MAX_BYTES = 12_000_000
 LICENCE = "Apache-2.0"
-NOTE = "Trained by this project on speech of Kokoro-82M (Apache-2.0). Speaks English digits, commas pause. See CARD.md."
+NOTE = (
+    "Trained by this project on speech of Kokoro-82M (Apache-2.0). Speaks English numbers to ninety-nine and short "
+    "commands; commas and [uv_break] pause. See CARD.md."
+)
 
 
 def pack(
@@ -43,7 +46,7 @@ def pack(
         name="nano",
         licence=LICENCE,
         speakers={name: SpeakerEmbedding(vector).to_string() for name, vector in speakers.items()},
-        domain_words=DIGITS,
+        domain_words=LEXICON,
         note=NOTE,
     )
     save_voice(asset, config, card, gpt=gpt, decoder=decoder, dvae=dvae, vocoder=vocoder)
