@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,6 @@ def _table(sheet: _Sheet) -> Table:
     return table
 
 
-def _grid(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     rule = ("---", *["---:"] * (len(columns) - 1))
     return "\n".join("| " + " | ".join(line) + " |" for line in (columns, rule, *rows))
