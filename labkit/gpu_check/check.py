@@ -24,9 +24,9 @@ from labkit.environment import describe_environment, machine_class, usable_cores
 from labkit.gpu_check import vram
 from labkit.gpu_check.cases import CASES, Case, Work, run_spec
 from labkit.gpu_check.documents import Outcome, failure, run_document, write_document
+from labkit.gpu_check.jobs import MARK, Job
 from labkit.gpu_check.parity import too_far
 from labkit.gpu_check.words import case_line, closing_lines
-from labkit.gpu_check.worker import MARK, Job
 from labkit.model.checksums import HashMemory, combined_hash
 from labkit.model.config import FULL, VoiceConfig
 from labkit.model.layout import WEIGHT_FILES, VoiceCard, asset_folder, write_descriptions

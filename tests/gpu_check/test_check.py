@@ -25,7 +25,7 @@ def checked(tiny_voice: Voice, tmp_path_factory: pytest.TempPathFactory) -> tupl
     """(store, what was said, exit code) of a check with the real worker."""
     folder, said = tmp_path_factory.mktemp("gpu-check"), []
     check = Check(
-        folder / "results", folder / "scratch", seconds=300, device="cpu", threads=1, cases=(EAGER, GRAPH), work=WORK,
+        folder / "results", folder / "scratch", seconds=3000, device="cpu", threads=1, cases=(EAGER, GRAPH), work=WORK,
         voices={"nano": tiny_voice.folder}, say=said.append,
     )  # fmt: skip
     code = check.run()
