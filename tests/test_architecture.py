@@ -26,6 +26,7 @@ FLOORS: list[set[str]] = [
     {"speak", "search"},
     {"run"},
     {"sweep", "bench", "doctor", "gate", "training", "gpu_check", "listening"},
+    {"faults"},
     {"cli"},
     {"__main__"},
 ]

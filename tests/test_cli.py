@@ -19,7 +19,7 @@ COMMANDS = [
     ["say"], ["run"], ["sweep"], ["report"], ["compare"], ["recipes"], ["doctor"], ["sensitivity"], ["bench", "self"],
     ["bench", "peers"],
     ["voices", "list"], ["voices", "show"], ["voices", "random"], ["results", "list"], ["results", "show"],
-    ["gate"], ["baseline", "record"], ["baseline", "list"], ["baseline", "show"], ["train", "nano"],
+    ["gate"], ["faults"], ["baseline", "record"], ["baseline", "list"], ["baseline", "show"], ["train", "nano"],
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from labkit import __version__
-from labkit.cli import benching, doing, exporting, gating, looking, probing, reading, searching
+from labkit.cli import benching, doing, exporting, faulting, gating, looking, probing, reading, searching
 from labkit.cli.listening import listen_app
 from labkit.cli.words import console, notes, show_warning
 from labkit.errors import LabError
@@ -39,6 +39,7 @@ app.command()(doing.sweep)
 app.command()(reading.report)
 app.command()(reading.compare)
 app.command()(gating.gate)
+app.command()(faulting.faults)
 app.command()(looking.recipes)
 app.add_typer(recipe_app, name="recipe")
 recipe_app.command("search")(searching.recipe_search)

@@ -1,0 +1,155 @@
+"""Gates and timings drawn again and again from real ones: how often a rule finds a slow-down, or cries wolf.
+
+It knows scores and numbers of processes. Everything is drawn with one seed: the same measurements, the same table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from labkit.compare.margins import Margin, load_margins
+from labkit.compare.outcome import overall
+from labkit.compare.speed import memory_verdict, speed_verdict
+from labkit.compare.verdicts import Verdict, judge_family
+from labkit.faults.findings import RULES, TierScores, alarms, plain_rules
+from labkit.faults.work import Scores
+
+BASE, HEAD = 10, 5  # processes of a gate
+SLOW_DOWNS = (0.0, 0.05, 0.10, 0.15)
+
+
+@dataclass
+class Tally:
+    """Of `draws` gates: how many ended how, what failed, and in how many each other rule called something worse."""
+
+    draws: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    alarmed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, verdicts: Sequence[Verdict], found: dict[str, list[str]]) -> None:
+        self.draws += 1
+        self.outcomes[overall(verdicts).outcome] += 1
+        self.failed.update(each.metric for each in verdicts if each.outcome == "fail")
+        self.alarmed.update(rule for rule, metrics in found.items() if metrics)
+
+    def record(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        counts = {"outcomes": self.outcomes, "failed": self.failed, "alarmed": self.alarmed}
+        return {"draws": self.draws, **{name: dict(counter) for name, counter in counts.items()}}
+
+
+def draw_fed_gates(arms: Sequence[TierScores], draws: int, margins: Path | None) -> Tally:
+    """Gates of tiers 0 to 2 in which nothing changed: each sentence's scores on either side are those of one of the
+    arms, drawn for it. Arms are real runs of the same voice: again, on two threads, exported afresh."""
+    rng, tally = np.random.default_rng(1), Tally()
+    items = list(next(iter(arms[0]["tier0"].values())))
+    for _ in range(draws):
+        chosen = rng.integers(0, len(arms), (2, len(items)))
+        sides = [_mix({item: arms[arm] for item, arm in zip(items, row, strict=True)}) for row in chosen]
+        verdicts = [
+            each
+            for tier, scores in sides[1].items()
+            for each in judge_family(sides[0].get(tier, {}), scores, _asked(tier, scores, margins)).values()
+        ]
+        tally.add(verdicts, alarms(*sides))
+    return tally
+
+
+def draw_free_gates(renditions: Sequence[Scores], draws: int, margins: Path | None, seeds: int = 2) -> Tally:
+    """Gates of tier 3 in which nothing changed: of each sentence's renditions `seeds` are drawn for the base and
+    as many others for the head. The gate's own A/A arm, which would hold back a failure, is not asked."""
+    rng, tally = np.random.default_rng(2), Tally()
+    metrics = sorted(set.intersection(*(set(each) for each in renditions)))
+    items = list(renditions[0][metrics[0]])
+    for _ in range(draws):
+        order = {item: rng.permutation(len(renditions)) for item in items}
+        base, head = (
+            {
+                metric: {item: [renditions[n][metric][item] for n in order[item][part]] for item in items}
+                for metric in metrics
+            }
+            for part in (slice(0, seeds), slice(seeds, 2 * seeds))
+        )
+        rules = _asked("tier3", head, margins)
+        plain = [
+            {"tier3": {m: {i: _mean(v) for i, v in scores.items()} for m, scores in side.items()}}
+            for side in (base, head)
+        ]
+        tally.add(list(judge_family(base, head, rules).values()), alarms(*plain))
+    return tally
+
+
+@dataclass(frozen=True)
+class SpeedRates:
+    """Shares of `draws` experiments. ours: by outcome; one_process, same_processes: by rule, given the repetitions of
+    one process a side (as such rules are used), or the medians of the processes that ours was given."""
+
+    slow_down: float
+    draws: int
+    ours: dict[str, float]
+    one_process: dict[str, float]
+    same_processes: dict[str, float]
+
+
+def draw_timings(
+    medians: Sequence[float],
+    repetitions: Sequence[Sequence[float]],
+    draws: int,
+    margins: Path | None,
+    *,
+    slow_down: float = 0.0,
+    slowed: tuple[Sequence[float], Sequence[Sequence[float]]] | None = None,
+) -> SpeedRates:
+    """Experiments on real processes: base and head are drawn from them without putting back, and the head's times are
+    multiplied. `slowed`: medians and repetitions of processes that were really slowed down, to be the head instead.
+    """
+    rng, rule = np.random.default_rng(3), load_margins(margins, family="speed")["cpu_s"]
+    pool, count = np.asarray(medians, float), Counter[str]()
+    one, same = Counter[str](), Counter[str]()
+    for _ in range(draws):
+        order = rng.permutation(pool.size)
+        base, first = pool[order[:BASE]], int(order[0])
+        if slowed is None:
+            head = pool[order[BASE : BASE + HEAD]] * (1 + slow_down)
+            other = np.asarray(repetitions[int(order[-1])]) * (1 + slow_down)
+        else:
+            chosen = rng.permutation(len(slowed[0]))[:HEAD]
+            head = np.asarray(slowed[0])[chosen]
+            other = np.asarray(slowed[1][int(chosen[0])])
+        count[speed_verdict(base.tolist(), head.tolist(), rule).outcome] += 1
+        one.update(r for r, hit in plain_rules(np.asarray(repetitions[first]), other, "lower").items() if hit)
+        same.update(r for r, hit in plain_rules(base, head, "lower").items() if hit)
+    shares = [{name: each[name] / draws for name in names} for each, names in (
+        (count, ("fail", "pass", "inconclusive")), (one, RULES), (same, RULES)
+    )]  # fmt: skip
+    return SpeedRates(slow_down, draws, *shares)
+
+
+def judge_memory(base: Sequence[float], head: Sequence[float], margins: Path | None) -> Verdict:
+    """Peak memory of real processes, some of them grown on purpose."""
+    return memory_verdict(list(base), list(head), load_margins(margins, family="memory")["rss_peak_bytes"])
+
+
+def _asked(tier: str, scores: Mapping[str, object], margins: Path | None) -> dict[str, Margin]:
+    rules = load_margins(margins, family=tier)
+    return {name: rule for name, rule in rules.items() if rule.metric in scores}
+
+
+def _mix(arm_of: dict[str, TierScores]) -> TierScores:
+    """Each sentence's scores from its own arm."""
+    first = next(iter(arm_of.values()))
+    return {
+        tier: {metric: {item: arm[tier][metric][item] for item, arm in arm_of.items()} for metric in metrics}
+        for tier, metrics in first.items()
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,221 @@
+"""All of it in order: speak, time, judge, draw, table. Each part is found if it was made before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labkit.compare.verdicts import Verdict
+from labkit.environment import describe_environment, machine_class
+from labkit.errors import SpecError
+from labkit.faults import findings, timing
+from labkit.faults.conditions import CONDITIONS
+from labkit.faults.drawing import (
+    BASE,
+    HEAD,
+    SLOW_DOWNS,
+    SpeedRates,
+    Tally,
+    draw_fed_gates,
+    draw_free_gates,
+    draw_timings,
+    judge_memory,
+)
+from labkit.faults.judging import score
+from labkit.faults.speaking import TIER1, speak_condition, speak_freely, speak_reference
+from labkit.faults.work import Scores, Task, Tell, Work, carry_out
+from labkit.gate.spec import GateSpec
+from labkit.quality.base import scorer_names
+from labkit.results.store import write_atomic
+
+FREE_FAMILIES = (
+    "validity",
+    "forced_nll",
+    "wer",
+    "dnsmos",
+)  # the gate's, and the one that hears lost words best
+SAME_VOICE = ("base", "threads-2", "re-export")  # A/A arms: nothing was changed that could be heard
+CHUNK = 5  # conditions that share one loading of a scorer
+
+
+@dataclass(frozen=True)
+class Effort:
+    """sentences: spoken (panel and graded conditions: judged on the first of them); seeds: renditions for A/A, four or
+    more; processes: timed; draws: of gates and of timings."""
+
+    sentences: int = 30
+    panel: int = 24
+    graded: int = 12
+    seeds: int = 4
+    base_processes: int = BASE + HEAD
+    head_processes: int = HEAD
+    gates: int = 100
+    timings: int = 400
+
+
+QUICK = Effort(sentences=4, panel=4, graded=2, base_processes=3, head_processes=1)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found, ready to be tabled. verdicts: condition -> tier -> metric; moved: condition -> score; alarms:
+    condition -> rule -> scores; speed: by slow-down, and of the processes that were really slowed; None where too few
+    sentences or processes were asked for."""
+
+    facts: dict[str, str]
+    effort: Effort
+    verdicts: dict[str, dict[str, dict[str, Verdict]]]
+    moved: dict[str, dict[str, findings.Movement]]
+    forced: dict[str, dict[str, float]]
+    alarms: dict[str, dict[str, list[str]]]
+    fed_gates: Tally | None = None
+    free_gates: Tally | None = None
+    speed: list[SpeedRates] = field(default_factory=list)
+    really_slowed: SpeedRates | None = None
+    slowed_by: float | None = None
+    memory: Verdict | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "facts": self.facts,
+            "effort": asdict(self.effort),
+            "verdicts": {
+                name: {tier: {m: v.record() for m, v in metrics.items()} for tier, metrics in tiers.items()}
+                for name, tiers in self.verdicts.items()
+            },
+            "moved": {name: {m: asdict(v) for m, v in moved.items()} for name, moved in self.moved.items()},
+            "tier1": self.forced,
+            "alarms": self.alarms,
+            "fed_gates": self.fed_gates.record() if self.fed_gates else None,
+            "free_gates": self.free_gates.record() if self.free_gates else None,
+            "speed": [asdict(each) for each in self.speed],
+            "really_slowed": asdict(self.really_slowed) if self.really_slowed else None,
+            "slowed_by": self.slowed_by,
+            "memory": self.memory.record() if self.memory else None,
+        }
+
+
+def find_faults(
+    gate: GateSpec,
+    work_folder: Path,
+    *,
+    effort: Effort | None = None,
+    jobs: int = 1,
+    margins: Path | None = None,
+    progress: Tell | None = None,
+) -> Findings:
+    """Make every known fault of the gate's voice and say who finds it. Resumes from `work_folder`.
+
+    SpecError and other user's errors come before any work: a voice of random weights, a corpus that is too short.
+    """
+    wanted, tell = effort or Effort(), progress or (lambda line: None)
+    gate = gate.model_copy(update={"texts": wanted.sentences, "threads": 1})
+    work = Work(work_folder, gate, tuple(range(1, wanted.seeds + 1)))
+    if len(work.items) < wanted.sentences:
+        raise SpecError(
+            f"corpus {gate.corpus!r} has {len(work.items)} sentences; {wanted.sentences} are needed for the faults."
+        )
+    tell(f"parts are kept in {work.folder}")
+    speak_reference(work)
+    timing.time_processes(work, wanted.base_processes, wanted.head_processes, tell)
+    carry_out(work, _speaking(work), jobs, tell)
+    carry_out(work, _judging(work, wanted), jobs, tell)
+    tell("drawing gates and timings")
+    return _conclude(work, wanted, margins)
+
+
+def write_findings(found: Findings, folder: Path, docs: Path | None = None) -> dict[str, Path]:
+    """`faults.json` and `faults.md` in the folder, and the tables between the marks of `docs`, if named."""
+    from labkit.faults.tables import insert, page
+
+    text = page(found)
+    if docs is not None:
+        insert(docs, text)
+    written = {"json": folder / "faults.json", "markdown": folder / "faults.md"}
+    body = json.dumps(found.record(), allow_nan=False, ensure_ascii=False, indent=1)
+    write_atomic(written["json"], (body + "\n").encode())
+    write_atomic(written["markdown"], text.encode())
+    return written
+
+
+def _speaking(work: Work) -> list[Task]:
+    tasks = [
+        Task(f"speak: {each.words}", speak_condition, (name,))
+        for name, each in CONDITIONS.items()
+        if not work.clips_file(name).exists()
+    ]
+    for seed in work.seeds:
+        if not work.clips_file(f"free-{seed}").exists():
+            tasks.append(Task(f"speak freely, seed {seed}", speak_freely, (seed,)))
+    return tasks
+
+
+def _judging(work: Work, effort: Effort) -> list[Task]:
+    """Families by falling price, so that no worker ends long after the others."""
+    counts = {
+        name: effort.graded if each.role == "graded" else effort.panel for name, each in CONDITIONS.items()
+    }
+    counts |= {f"free-{seed}": effort.sentences for seed in work.seeds}
+    tasks = []
+    for family in reversed(scorer_names("full")):
+        names = [n for n in counts if not n.startswith("free-") or family in FREE_FAMILIES]
+        missing = [name for name in names if work.kept(name, family) is None]
+        for start in range(0, len(missing), CHUNK):
+            chunk = {name: counts[name] for name in missing[start : start + CHUNK]}
+            tasks.append(Task(f"judge: {family}, {', '.join(chunk)}", score, (family, chunk)))
+    return tasks
+
+
+def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
+    tiers = {name: findings.tier_scores(work, name) for name in CONDITIONS}
+    panels = {name: findings.panel_scores(work, name) for name in CONDITIONS}
+    forced: dict[str, Scores | None] = {name: work.kept(name, TIER1) for name in CONDITIONS}
+    base = processes = timing.processes(work, "base")
+    slower, larger = timing.processes(work, "slower"), timing.processes(work, "larger")
+    medians, repetitions = [each.median_s for each in base], [each.cpu_s for each in base]
+    enough = len(processes) >= BASE + HEAD and len(slower) >= HEAD
+    slowed = ([each.median_s for each in slower], [each.cpu_s for each in slower])
+    renditions = [findings.panel_scores(work, f"free-{seed}") for seed in work.seeds]
+    return Findings(
+        facts=_facts(work, effort),
+        effort=effort,
+        verdicts={
+            name: findings.judge_condition(tiers["base"], tiers[name], margins) for name in CONDITIONS if name != "base"
+        },
+        moved={name: findings.movements(panels["base"], panels[name]) for name in CONDITIONS},
+        forced={name: {m: _mean(s) for m, s in scores.items()} for name, scores in forced.items() if scores},
+        alarms={name: findings.alarms(tiers["base"], tiers[name]) for name in CONDITIONS},
+        fed_gates=draw_fed_gates([tiers[name] for name in SAME_VOICE], effort.gates, margins),
+        free_gates=draw_free_gates(renditions, effort.gates, margins) if len(renditions) >= 4 else None,
+        speed=[
+            draw_timings(medians, repetitions, effort.timings, margins, slow_down=share) for share in SLOW_DOWNS
+        ] if enough else [],
+        really_slowed=draw_timings(medians, repetitions, effort.timings, margins, slowed=slowed) if enough else None,
+        slowed_by=_median(slowed[0]) / _median(medians) - 1 if slower else None,
+        memory=judge_memory([p.rss_peak_bytes for p in base], [p.rss_peak_bytes for p in larger], margins),
+    )  # fmt: skip
+
+
+def _facts(work: Work, effort: Effort) -> dict[str, str]:
+    plan, environment = work.plan, describe_environment()
+    commit = str(environment.get("git_commit") or "not under version control")[:10]
+    return {
+        "voice": f"{work.gate.voice} ({plan.voice.weights_hash[:12]})",
+        "sentences": f"{effort.sentences} of {work.gate.corpus}",
+        "machine": machine_class(environment),
+        "code": commit + (", with changes" if environment.get("git_dirty") else ""),
+    }
+
+
+def _mean(scores: dict[str, float | None]) -> float:
+    known = [value for value in scores.values() if value is not None]
+    return sum(known) / len(known) if known else float("nan")
+
+
+def _median(values: list[float]) -> float:
+    from statistics import median
+
+    return median(values)

@@ -1,0 +1,71 @@
+"""Child: replay the reference's tokens, timed; slowed or grown on purpose. `python -m labkit.faults.timed FOLDER`
+
+The lab's own driver and clocks. A slow-down is a real busy loop after each decode step, and more memory is memory that
+is really written to, so both arrive through everything that a real one would come through.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labkit.measure.memory import own_peak_rss_bytes
+from labkit.run.clips import load_references
+from labkit.run.tasks import Job, Reporter, child_main
+from labkit.scenarios.base import timed
+from labkit.scenarios.drivers import driver_for, open_recipe
+
+INJECTED = "injected.json"
+
+
+class Slowed:
+    """A GPT stage with a busy loop of `spin_s` seconds of processor time after each step."""
+
+    def __init__(self, stage: Any, spin_s: float) -> None:
+        self._stage, self._spin_s = stage, spin_s
+
+    def step(self, codes: Any) -> Any:
+        out = self._stage.step(codes)
+        until = time.process_time() + self._spin_s
+        while time.process_time() < until:
+            pass
+        return out
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stage, name)
+
+
+def injected(folder: Path) -> Mapping[str, float]:
+    """`spin_s` and `ballast_bytes` of this process; nothing when it is an ordinary one."""
+    file = folder / INJECTED
+    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
+
+
+def work(job: Job, reporter: Reporter, spawned_at: float) -> None:
+    """One warm-up of each sentence, then all of them once for every repetition."""
+    extra = injected(job.folder)
+    pipeline = open_recipe(job.spec)
+    ballast = np.ones(int(extra.get("ballast_bytes", 0)), np.uint8)
+    if spin_s := extra.get("spin_s"):
+        pipeline.gpt = Slowed(pipeline.gpt, spin_s)
+    driver, references = driver_for(pipeline, job.spec), load_references(job)
+    for repetition in range(-job.spec.warmups, job.spec.repeats):
+        for text in job.texts:
+            _, values = timed(driver, text.text, references[text.id].codes)
+            if repetition >= 0:
+                reporter.event(
+                    "sample", repetition=repetition, item=text.id, cpu_s=values["cpu_s"],
+                    latency_s=values["latency_s"], steps=values["steps"],
+                )  # fmt: skip
+    reporter.event("memory", rss_peak_bytes=own_peak_rss_bytes(), ballast_bytes=ballast.size)
+    pipeline.close()
+
+
+if __name__ == "__main__":
+    child_main("timed", work)

@@ -1,0 +1,87 @@
+"""Gates and timings drawn from invented measurements with known truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labkit.faults.drawing import draw_fed_gates, draw_free_gates, draw_timings, judge_memory
+from labkit.faults.findings import TierScores
+from labkit.faults.work import Scores
+
+ITEMS = [f"s{n}" for n in range(30)]
+
+
+def arm(seed: int, kl: float = 0.0) -> TierScores:
+    rng = np.random.default_rng(seed)
+
+    def near(mean: float, spread: float) -> dict[str, float | None]:
+        return {item: mean + spread * float(rng.standard_normal()) for item in ITEMS}
+
+    return {
+        "tier0": {"valid": dict.fromkeys(ITEMS, 1.0)},
+        "tier1": {"kl": near(kl, 1e-6), "top1": near(1.0, 1e-6), "nll": near(2.0, 1e-3)},
+        "tier2": {"log_mel_db": near(0.01, 0.001), "dnsmos_p808": near(3.0, 0.01)},
+    }
+
+
+def rendition(seed: int) -> Scores:
+    rng = np.random.default_rng(seed)
+    return {
+        "valid": dict.fromkeys(ITEMS, 1.0),
+        "dnsmos_p808": {item: 3.0 + 0.1 * float(rng.standard_normal()) for item in ITEMS},
+        "forced_nll": {item: 0.5 + 0.1 * float(rng.standard_normal()) for item in ITEMS},
+    }
+
+
+def test_gates_without_a_change_pass_and_a_bad_arm_makes_them_fail() -> None:
+    well = draw_fed_gates([arm(n) for n in range(3)], 20, None)
+    assert (
+        well.draws == 20
+        and well.outcomes == {"pass": 20}
+        and not well.failed
+        and not any(well.alarmed.values())
+    )
+    broken = draw_fed_gates([arm(1), arm(2, kl=2.0)], 20, None)
+    assert (
+        broken.failed["kl"] == 0 and broken.outcomes["pass"] < 20
+    )  # half of either side: no loss, but no certainty
+
+
+def test_a_defect_in_one_arm_is_a_new_defect_in_some_gates() -> None:
+    worse = arm(2)
+    worse["tier0"]["valid"]["s3"] = 0.0
+    tally = draw_fed_gates([arm(1), worse], 40, None)
+    assert 0 < tally.failed["valid"] < 40 and tally.outcomes["fail"] == tally.failed["valid"]
+
+
+def test_free_gates_draw_different_renditions_for_the_two_sides() -> None:
+    tally = draw_free_gates([rendition(n) for n in range(4)], 20, None)
+    assert tally.draws == 20 and tally.outcomes["fail"] == 0
+    poor = {m: {item: 1.0 for item in ITEMS} if m == "dnsmos_p808" else s for m, s in rendition(9).items()}
+    mixed = draw_free_gates([rendition(1), poor, rendition(2), rendition(3)], 20, None)
+    assert mixed.outcomes["pass"] < 20
+
+
+def test_a_large_slow_down_is_found_and_none_is_not() -> None:
+    rng = np.random.default_rng(5)
+    medians = (1 + 0.01 * rng.standard_normal(15)).tolist()
+    repetitions = [(each + 0.01 * rng.standard_normal(5)).tolist() for each in medians]
+    none, large = (draw_timings(medians, repetitions, 50, None, slow_down=share) for share in (0.0, 0.15))
+    assert none.ours == {"fail": 0, "pass": 1, "inconclusive": 0} and none.same_processes["mean > 10 %"] == 0
+    assert large.ours["fail"] == 1 and large.same_processes["median > 5 %"] == 1
+    slowed = ([each * 1.15 for each in medians[:5]], repetitions[:5])
+    assert draw_timings(medians, repetitions, 50, None, slowed=slowed).ours["fail"] == 1
+
+
+def test_the_same_draws_every_time() -> None:
+    medians = np.linspace(1, 1.1, 15).tolist()
+    once, again = (
+        draw_timings(medians, [[each] * 3 for each in medians], 30, None, slow_down=0.05) for _ in "12"
+    )
+    assert once == again
+
+
+@pytest.mark.parametrize(("factor", "outcome"), [(1.2, "fail"), (1.02, "pass")])
+def test_memory_has_a_plain_margin(factor: float, outcome: str) -> None:
+    assert judge_memory([100.0, 101.0, 99.0], [100.0 * factor], None).outcome == outcome

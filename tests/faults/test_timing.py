@@ -1,0 +1,106 @@
+"""Timed processes: what they are told, what is kept of them, and a busy loop that is really busy."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labkit import voices
+from labkit.engines.base import StepOutput
+from labkit.errors import LabError
+from labkit.faults import timing
+from labkit.faults.timed import Slowed, injected
+from labkit.faults.work import Work
+from labkit.gate.figures import Forced
+from labkit.gate.order import ForcedClip, save_forced
+from labkit.gate.spec import GateSpec
+from labkit.run.process import Ended
+from labkit.run.tasks import Job, Reporter, events_file
+from labkit.voices import Voice
+
+GATE = GateSpec(name="g", corpus="nano-smoke", texts=2, recipe=("ort-fp32",), max_steps=24)
+Child = Callable[[Job, Reporter, dict[str, float]], int]
+
+
+@pytest.fixture
+def work(tiny_voice: Voice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Work:
+    import dataclasses
+
+    good = dataclasses.replace(tiny_voice, card=dataclasses.replace(tiny_voice.card, for_quality=True))
+    monkeypatch.setattr(voices, "resolve_voice", lambda name: good)
+    made = Work(tmp_path / "work", GATE, ())
+    silent, codes = np.zeros(9, np.float32), np.zeros((3, 4), np.int64)
+    for number in range(2):
+        save_forced(made.folder, number, ForcedClip(Forced(silent, silent), codes, silent, silent, silent))
+    return made
+
+
+def children(monkeypatch: pytest.MonkeyPatch, child: Child) -> list[dict[str, float]]:
+    """Stand-ins for the processes; returns what each was told to do on purpose."""
+    told: list[dict[str, float]] = []
+
+    def watch(module: str, folder: Path, *, log: Path, **limits: Any) -> Ended:
+        log.write_text("")
+        told.append(dict(injected(folder)))
+        job, _ = Job.read(folder)
+        return Ended(child(job, Reporter(events_file(folder, "timed")), told[-1]), None, 0.1)
+
+    monkeypatch.setattr(timing, "watch", watch)
+    return told
+
+
+def well(job: Job, reporter: Reporter, extra: dict[str, float]) -> int:
+    for repetition in range(3):
+        for text in job.texts:
+            slow = 4 if repetition == 1 else 1  # one disturbed repetition
+            cpu_s = slow * (0.5 + 10 * extra.get("spin_s", 0.0))
+            reporter.event(
+                "sample", repetition=repetition, item=text.id, cpu_s=cpu_s, latency_s=1.0, steps=10
+            )
+    reporter.event("memory", rss_peak_bytes=1000 + extra.get("ballast_bytes", 0), ballast_bytes=0)
+    return 0
+
+
+def test_heads_are_slowed_and_grown_by_shares_of_the_base(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = children(monkeypatch, well)
+    timing.time_processes(work, 2, 1, lambda line: None)
+    assert told == [{}, {}, {"spin_s": pytest.approx(0.15 * 1.0 / 20)}, {"ballast_bytes": pytest.approx(200)}]
+    (slower,), (larger,) = timing.processes(work, "slower"), timing.processes(work, "larger")
+    assert [each.median_s for each in timing.processes(work, "base")] == [1.0, 1.0]
+    assert slower.median_s == pytest.approx(1.15) and slower.cpu_s[1] > 4 and larger.rss_peak_bytes == 1200
+    timing.time_processes(work, 2, 1, lambda line: None)
+    assert len(told) == 4  # nothing is timed twice
+
+
+def test_a_process_that_fails_is_an_error_with_its_name(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(job: Job, reporter: Reporter, extra: dict[str, float]) -> int:
+        reporter.event("failure", message="no such voice", remedy="Choose another.", status="failed")
+        return 1
+
+    children(monkeypatch, broken)
+    with pytest.raises(LabError, match=r"timing base-00: no such voice Choose another\."):
+        timing.time_processes(work, 1, 1, lambda line: None)
+
+
+def test_the_busy_loop_spends_processor_time_and_changes_no_answer(tmp_path: Path) -> None:
+    class Stage:
+        steps = 0
+
+        def step(self, codes: Any) -> StepOutput:
+            self.steps += 1
+            return StepOutput(codes, codes)
+
+    stage = Slowed(Stage(), 0.02)
+    before = time.process_time()
+    assert stage.step("codes").logits == "codes" and stage.steps == 1
+    assert time.process_time() - before >= 0.02
+    (tmp_path / "injected.json").write_text(json.dumps({"spin_s": 1}))
+    assert injected(tmp_path) == {"spin_s": 1} and injected(tmp_path / "none") == {}
