@@ -1,7 +1,8 @@
-"""Stages in processes beside each other, for machines with more than one core: each runs on `recipe.threads`.
+"""Stages in processes beside each other, for machines with more than one core.
 
 Speech and its check are shared out shard by shard; the vocoder and the GPT, which need nothing of each other, train at
-the same time. What is made is the same as from one process.
+the same time; a stage that trains alone gets a thread for each worker. What is made is the same as from one process, up
+to the order in which threads add.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ class Work:
     speech: Path
     resume: bool
 
-    def training(self, say: Say = TELL) -> NanoTraining:
+    def training(self, say: Say = TELL, threads: int = 1) -> NanoTraining:
         return NanoTraining(
-            self.recipe, self.held_out, self.folder, speech=self.speech, resume=self.resume, say=say
-        )
+            self.recipe, self.held_out, self.folder,
+            speech=self.speech, resume=self.resume, threads=threads, say=say,
+        )  # fmt: skip
 
 
 def run_stages(work: Work, stages: Sequence[str], workers: int, say: Say) -> None:
@@ -49,17 +51,11 @@ def run_stages(work: Work, stages: Sequence[str], workers: int, say: Say) -> Non
             if stage == ABREAST[0]:
                 _in_processes(2, [(work, each, 0, 1) for each in ABREAST])
         else:
-            _run(work, stage, 0, 1, say)
+            _run(work, stage, 0, 1, say, threads=workers)
 
 
-def _run(
-    work: Work,
-    stage: str,
-    worker: int,
-    workers: int,
-    say: Say = TELL,
-) -> None:
-    training = work.training(say)
+def _run(work: Work, stage: str, worker: int, workers: int, say: Say = TELL, *, threads: int = 1) -> None:
+    training = work.training(say, threads)
     if stage in SHARED:
         getattr(training, stage)(worker, workers)
     else:

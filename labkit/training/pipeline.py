@@ -51,6 +51,7 @@ class NanoTraining:
         *,
         speech: Path,
         resume: bool,
+        threads: int = 1,
         say: Say = print,
     ) -> None:
         self.recipe, self.held_out, self.folder = recipe, held_out, folder
@@ -58,7 +59,7 @@ class NanoTraining:
         self.speech = Speech(
             speech, recipe.data.digits, recipe.data.domain, held_out, checked=not self._is_mute, say=say
         )
-        torch.set_num_threads(recipe.threads)
+        torch.set_num_threads(threads)
 
     # ------------------------------------------------------------------ stages
 

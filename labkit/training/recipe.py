@@ -42,7 +42,6 @@ class Recipe:
     decoder: DecoderStage = field(default_factory=DecoderStage)
     pace: Pace = field(default_factory=Pace)
     teacher: str = "kokoro"  # or "tones", a stand-in that needs no TTS and that nobody hears
-    threads: int = 1
 
 
 NANO_RECIPE = Recipe(
@@ -70,5 +69,4 @@ SMOKE_RECIPE = Recipe(
     decoder=_short(DecoderStage(), steps=12),
     pace=Pace(log_steps=2, validate_steps=4, save_s=1.0),
     teacher="tones",
-    threads=1,
 )
