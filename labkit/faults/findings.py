@@ -18,6 +18,7 @@ from labkit.compare.verdicts import CONFIDENCE, POWER, Verdict, judge_family
 from labkit.faults.conditions import CONDITIONS, Condition
 from labkit.faults.speaking import TIER1
 from labkit.faults.work import Scores, Work
+from labkit.gate.judge import OF_VALIDITY, VALIDITY
 from labkit.quality.base import all_metrics, scorer_names
 
 TierScores = dict[str, Scores]
@@ -28,8 +29,6 @@ PLAIN: dict[str, Side] = {
     "nll": "lower", "dnsmos_ovrl": "higher", "dnsmos_p808": "higher", "plcmos": "higher", "distillmos": "higher",
     "forced_nll": "lower", "wer": "lower", "cer": "lower",
 }  # fmt: skip
-VALIDITY = "validity"
-AGAINST_REFERENCE = ("high_band_loss_db", "extra_transients")  # of validity, of the acoustic path
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def panel_scores(work: Work, name: str) -> Scores:
         kept = work.kept(name, family)
         if kept is None:
             continue
-        wanted = ("valid", *AGAINST_REFERENCE) if family == VALIDITY else tuple(kept["scores"])
+        wanted = ("valid", *OF_VALIDITY) if family == VALIDITY else tuple(kept["scores"])
         found |= {metric: kept["scores"][metric] for metric in wanted}
     return found
 

@@ -42,12 +42,13 @@ CHUNK = 5  # conditions that share one loading of a scorer
 
 @dataclass(frozen=True)
 class Effort:
-    """sentences: spoken (panel and graded conditions: judged on the first of them); seeds: renditions for A/A, four or
-    more; processes: timed; draws: of gates and of timings."""
+    """sentences: spoken, and judged by their tokens; panel: those of them that the panel judges where it decides,
+    graded: where it only tells how far scores move; seeds: renditions for A/A, four or more; base_processes,
+    head_processes: timed; gates, timings: drawn."""
 
     sentences: int = 30
     panel: int = 24
-    graded: int = 12
+    graded: int = 10
     seeds: int = 4
     base_processes: int = BASE + HEAD
     head_processes: int = HEAD
@@ -120,8 +121,10 @@ def find_faults(
         )
     tell(f"parts are kept in {work.folder}")
     speak_reference(work)
-    timing.time_processes(work, wanted.base_processes, wanted.head_processes, tell)
-    carry_out(work, _speaking(work), jobs, tell)
+    timed = Task(
+        "time fresh processes", timing.time_processes, (wanted.base_processes, wanted.head_processes)
+    )
+    carry_out(work, [timed, *_speaking(work)], jobs, tell)
     carry_out(work, _judging(work, wanted), jobs, tell)
     tell("drawing gates and timings")
     return _conclude(work, wanted, margins)
@@ -156,7 +159,8 @@ def _speaking(work: Work) -> list[Task]:
 def _judging(work: Work, effort: Effort) -> list[Task]:
     """Families by falling price, so that no worker ends long after the others."""
     counts = {
-        name: effort.graded if each.role == "graded" else effort.panel for name, each in CONDITIONS.items()
+        name: effort.graded if each.role == "graded" or each.heard else effort.panel
+        for name, each in CONDITIONS.items()
     }
     counts |= {f"free-{seed}": effort.sentences for seed in work.seeds}
     tasks = []
@@ -187,7 +191,7 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
         },
         moved={name: findings.movements(panels["base"], panels[name]) for name in CONDITIONS},
         forced={name: {m: _mean(s) for m, s in scores.items()} for name, scores in forced.items() if scores},
-        alarms={name: findings.alarms(tiers["base"], tiers[name]) for name in CONDITIONS},
+        alarms={name: findings.alarms(*(_absolute(tiers, panels, n) for n in ("base", name))) for name in CONDITIONS},
         fed_gates=draw_fed_gates([tiers[name] for name in SAME_VOICE], effort.gates, margins),
         free_gates=draw_free_gates(renditions, effort.gates, margins) if len(renditions) >= 4 else None,
         speed=[
@@ -197,6 +201,13 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
         slowed_by=_median(slowed[0]) / _median(medians) - 1 if slower else None,
         memory=judge_memory([p.rss_peak_bytes for p in base], [p.rss_peak_bytes for p in larger], margins),
     )  # fmt: skip
+
+
+def _absolute(
+    tiers: dict[str, findings.TierScores], panels: dict[str, Scores], name: str
+) -> findings.TierScores:
+    """What other rules are given: the tokens' scores, and the panel's whatever the clip was made from."""
+    return {"tier1": tiers[name].get("tier1", {}), "panel": panels[name]}
 
 
 def _facts(work: Work, effort: Effort) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.errors import LabError
 from labkit.faults.timed import INJECTED
-from labkit.faults.work import Tell, Work
+from labkit.faults.work import Work
 from labkit.gate.order import load_forced
 from labkit.gate.spec import REFERENCE
 from labkit.run.clips import ReferenceSpeech, save_references
@@ -25,7 +25,7 @@ from labkit.spec import find_recipe, load_recipes
 
 PART = "timing"
 SLOWER, LARGER = 0.15, 0.20
-TEXTS, REPEATS = 4, 5
+TEXTS, REPEATS = 2, 6
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,19 @@ class Timed:
     rss_peak_bytes: float
 
 
-def time_processes(work: Work, base: int, head: int, tell: Tell) -> None:
+def time_processes(work: Work, base: int, head: int) -> None:
     """`base` ordinary processes, `head` with a busy loop that costs 15 % and `head` with 20 % more memory.
 
     One after the other, never two at once; each is kept when it has ended.
     """
     for number in range(base):
-        _process(work, f"base-{number:02d}", {}, tell)
+        _process(work, f"base-{number:02d}", {})
     ordinary = processes(work, "base")
     spin_s = SLOWER * median(each.median_s / each.steps for each in ordinary)
     ballast = LARGER * median(each.rss_peak_bytes for each in ordinary)
     for number in range(head):
-        _process(work, f"slower-{number:02d}", {"spin_s": spin_s}, tell)
-        _process(work, f"larger-{number:02d}", {"ballast_bytes": ballast}, tell)
+        _process(work, f"slower-{number:02d}", {"spin_s": spin_s})
+        _process(work, f"larger-{number:02d}", {"ballast_bytes": ballast})
 
 
 def processes(work: Work, kind: str) -> list[Timed]:
@@ -59,7 +59,7 @@ def processes(work: Work, kind: str) -> list[Timed]:
     return [Timed(**json.loads(file.read_bytes())) for file in files]
 
 
-def _process(work: Work, name: str, extra: dict[str, float], tell: Tell) -> None:
+def _process(work: Work, name: str, extra: dict[str, float]) -> None:
     if work.kept(name, PART) is not None:
         return
     gate = work.gate
@@ -88,9 +88,7 @@ def _process(work: Work, name: str, extra: dict[str, float], tell: Tell) -> None
     )
     if failed:
         raise LabError(f"timing {name}: {failed['message']} {failed['remedy']}".strip())
-    timed = _read(events)
-    work.keep(name, PART, vars(timed))
-    tell(f"timed {name}: {timed.median_s:.3f} s of processor time")
+    work.keep(name, PART, vars(_read(events)))
 
 
 def _read(events: list[dict[str, Any]]) -> Timed:

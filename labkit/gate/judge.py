@@ -21,6 +21,8 @@ from labkit.quality.panel import judge
 from labkit.run.tasks import Job, Reporter, child_main, load_arrays
 
 VALIDITY, LOG_MEL = "validity", "log_mel"
+# what every other score is deaf to: above 8 kHz, and an end that is missing
+OF_VALIDITY = ("high_band_loss_db", "duration_ratio")
 UNITS = {"kl": "nats", "kl_drawn": "nats", "nll": "nats", "nll_delta": "nats", "first_flip_steps": "steps",
          "log_mel_db": "dB", "heard_log_mel_db": "dB"}  # fmt: skip
 _VERSION = "1"  # of the figures; raise it when one of them changes its meaning
@@ -56,6 +58,8 @@ def judge_forced(job: Job, order: Order, reporter: Reporter) -> None:
         heard.append(Clip(text.id, job.spec.seed, clip.heard, **about))
         acoustic.append(Clip(text.id, job.spec.seed, clip.acoustic, reference_audio=reference.heard, **about))
     _report(reporter, 0, judge([*heard, *acoustic], [VALIDITY]))
+    if order.panel and not anchors:
+        _report(reporter, 2, judge(acoustic, list(OF_VALIDITY)))
     # the reference's own acoustic path is held to the anchor: beside itself it would always be perfect
     for family in _families(order.panel, leave_out={VALIDITY, LOG_MEL} if anchors else {VALIDITY}):
         reporter.stage("judge", f"{family}, tier 2")

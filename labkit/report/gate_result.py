@@ -35,6 +35,8 @@ NAMES = {
     "nll_delta": ("rise of token NLL", "nats"),
     "hidden_error": ("hidden-state error", "share"),
     "heard_log_mel_db": ("log-mel as heard", "dB"),
+    "high_band_loss_db": ("lost above 8 kHz", "dB"),
+    "duration_ratio": ("length", "share"),
     "flips": ("flipped steps", "share"),
     "lost_sentences": ("lost sentences", ""),
     "steps": ("decode steps", ""),

@@ -69,10 +69,12 @@ def test_what_is_not_as_it_should_be_is_said() -> None:
 
 def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
     document = tmp_path / "doc.md"
-    document.write_text(f"# Head\n{BEGIN}\nold\n{END}\ntail\n", encoding="utf-8")
+    document.write_text(f"# Head\n{BEGIN}\nyesterday\n{END}\ntail\n", encoding="utf-8")
     written = write_findings(findings(), tmp_path / "out", document)
     text = document.read_text(encoding="utf-8")
-    assert text.startswith(f"# Head\n{BEGIN}\n") and text.endswith(f"{END}\ntail\n") and "old" not in text
+    assert (
+        text.startswith(f"# Head\n{BEGIN}\n") and text.endswith(f"{END}\ntail\n") and "yesterday" not in text
+    )
     assert written["markdown"].read_text(encoding="utf-8") in text
     assert '"fed_gates"' in written["json"].read_text(encoding="utf-8")
 

@@ -71,12 +71,12 @@ def test_heads_are_slowed_and_grown_by_shares_of_the_base(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = children(monkeypatch, well)
-    timing.time_processes(work, 2, 1, lambda line: None)
+    timing.time_processes(work, 2, 1)
     assert told == [{}, {}, {"spin_s": pytest.approx(0.15 * 1.0 / 20)}, {"ballast_bytes": pytest.approx(200)}]
     (slower,), (larger,) = timing.processes(work, "slower"), timing.processes(work, "larger")
     assert [each.median_s for each in timing.processes(work, "base")] == [1.0, 1.0]
     assert slower.median_s == pytest.approx(1.15) and slower.cpu_s[1] > 4 and larger.rss_peak_bytes == 1200
-    timing.time_processes(work, 2, 1, lambda line: None)
+    timing.time_processes(work, 2, 1)
     assert len(told) == 4  # nothing is timed twice
 
 
@@ -87,7 +87,7 @@ def test_a_process_that_fails_is_an_error_with_its_name(work: Work, monkeypatch:
 
     children(monkeypatch, broken)
     with pytest.raises(LabError, match=r"timing base-00: no such voice Choose another\."):
-        timing.time_processes(work, 1, 1, lambda line: None)
+        timing.time_processes(work, 1, 1)
 
 
 def test_the_busy_loop_spends_processor_time_and_changes_no_answer(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def test_the_reference_and_a_damaged_recipe_on_its_tokens(children: list[str], t
     first = go(Ask(SPEC, WHOLE, "forced"), tmp_path)
     assert (first.status, children) == ("ok", ["prepare", "probe", "judge"]), first.failure
     assert means(first, 1)["kl"] == 0 and means(first, 1)["flips"] == 0 and means(first, 2)["log_mel_db"] == 0
+    assert means(first, 2)["duration_ratio"] == 1 and means(first, 2)["high_band_loss_db"] == 0
     anchors = anchors_of(store, first)
     assert list(anchors) == items_of(first) == ["nano-smoke-01", "nano-smoke-02"]
 
