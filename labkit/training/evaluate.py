@@ -124,13 +124,17 @@ def evaluate(
 ) -> Evaluation:
     """Judge every arm on each of the `sets` of held-out texts and the first arm on single digits; write `out` (JSON).
 
-    Single digits cannot be held out: there are ten. They are judged apart, beside the source speech of each.
+    A set that holds words the voice was not taught is left out, and said to be. Single digits cannot be held out: there
+    are ten. They are judged apart, beside the source speech of each.
     """
     from labkit.voices import resolve_voice
 
     voice = resolve_voice(str(voice_folder))
     speakers = list(voice.speakers())
-    kinds = [(kind, lines_of(texts, speakers, sources), arms) for kind, texts in sets.items()]
+    known = {kind: texts for kind, texts in sets.items() if not voice.unknown_words(" ".join(texts))}
+    for kind in sets.keys() - known.keys():
+        say(f"evaluate: {kind} left out: voice {voice.name!r} was not taught its words")
+    kinds = [(kind, lines_of(texts, speakers, sources), arms) for kind, texts in known.items()]
     singles = [line for word in DIGITS for line in lines_for_all(word, speakers, sources)]
     kinds.append((SINGLES, singles, arms[:1]))
     findings: list[Finding] = []
@@ -145,7 +149,7 @@ def evaluate(
             take(judge_source(kind, lines, listen))
             for path, sampling in wanted:
                 take(judge_arm(voice_folder, lines, path, sampling, listen, kind=kind, seed=seed))
-    longest = max(sets.values(), key=len)
+    longest = max(known.values(), key=len)
     with Listeners(judge_quality=False) as listen:
         found = traits(voice, deal(longest, speakers), listen, seed=seed, say=say)
     result = Evaluation(findings, found)
