@@ -48,7 +48,7 @@ class Effort:
 
     sentences: int = 30
     panel: int = 24
-    graded: int = 10
+    graded: int = 8
     seeds: int = 4
     base_processes: int = BASE + HEAD
     head_processes: int = HEAD
@@ -157,19 +157,19 @@ def _speaking(work: Work) -> list[Task]:
 
 
 def _judging(work: Work, effort: Effort) -> list[Task]:
-    """Families by falling price, so that no worker ends long after the others."""
+    """Cheap families first, and what the conditions say before the free renditions."""
     counts = {
         name: effort.graded if each.role == "graded" or each.heard else effort.panel
         for name, each in CONDITIONS.items()
     }
-    counts |= {f"free-{seed}": effort.sentences for seed in work.seeds}
+    free = {f"free-{seed}": effort.sentences for seed in work.seeds}
     tasks = []
-    for family in reversed(scorer_names("full")):
-        names = [n for n in counts if not n.startswith("free-") or family in FREE_FAMILIES]
-        missing = [name for name in names if work.kept(name, family) is None]
-        for start in range(0, len(missing), CHUNK):
-            chunk = {name: counts[name] for name in missing[start : start + CHUNK]}
-            tasks.append(Task(f"judge: {family}, {', '.join(chunk)}", score, (family, chunk)))
+    for asked, families in ((counts, scorer_names("full")), (free, FREE_FAMILIES)):
+        for family in families:
+            missing = [name for name in asked if work.kept(name, family) is None]
+            for start in range(0, len(missing), CHUNK):
+                chunk = {name: asked[name] for name in missing[start : start + CHUNK]}
+                tasks.append(Task(f"judge: {family}, {', '.join(chunk)}", score, (family, chunk)))
     return tasks
 
 

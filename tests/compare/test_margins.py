@@ -80,4 +80,8 @@ def test_margins_and_the_panel_agree_on_which_way_is_better() -> None:
     panel = all_metrics()
     judged = {margin.metric: margin.direction for margin in load_margins().values() if margin.metric in panel}
     assert {"log_mel_db", "dnsmos_p808", "wer"} <= set(judged)
-    assert judged == {name: panel[name].direction for name in judged}
+    of_both = {name: panel[name].direction for name in judged}
+    # where neither way is better by itself, one may still be the way in which things break
+    assert {n: d for n, d in judged.items() if of_both[n] != "neither"} == {
+        n: d for n, d in of_both.items() if d != "neither"
+    }
