@@ -91,7 +91,9 @@ if budget:
 # %%
 if budget:
     for each in found.tried:
-        print(f"{words_of(each.precisions)}: predicted KL {each.predicted['kl']:.2g}, measured {each.measured.kl:.2g}")
+        print(
+            f"{words_of(each.precisions)}: predicted KL {each.predicted['kl']:.2g}, measured {each.measured.kl:.2g}"
+        )
 
 # %% [markdown]
 # ## What to do with it

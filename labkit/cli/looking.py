@@ -82,7 +82,9 @@ def voices_show(
     if as_json:
         print_json(facts)
     else:
-        print_rows(f"voice {name}", ["", ""], [[key, _words(value)] for key, value in facts.items() if value != []])
+        print_rows(
+            f"voice {name}", ["", ""], [[key, _words(value)] for key, value in facts.items() if value != []]
+        )
 
 
 def voices_random(

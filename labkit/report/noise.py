@@ -41,6 +41,6 @@ def caution(documents: Iterable[RunDocument]) -> str:
     share, recipe = min(disturbed)
     return (
         f"The machine was busy: {len(disturbed)} of {len(known)} runs did not get a whole core while they were timed "
-        f"({recipe} got {share:.0%} of one). Their wall-clock numbers are too high, and ratios with them are of CPU time; "
-        "run them again on a quiet machine."
+        f"({recipe} got {share:.0%} of one). Their wall-clock numbers are too high, and ratios with them "
+        "are of CPU time; run them again on a quiet machine."
     )

@@ -70,7 +70,11 @@ class UpstreamPipeline:
         process = UpstreamProcess(threads=threads)
         try:
             loading = process.call(
-                "load", asset=str(voice.folder), sizes=sizes, threads=threads, cores=None if core is None else [core]
+                "load",
+                asset=str(voice.folder),
+                sizes=sizes,
+                threads=threads,
+                cores=None if core is None else [core],
             ).fields
             return cls(process, voice.config, loading)
         except BaseException:
