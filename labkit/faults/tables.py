@@ -44,7 +44,8 @@ def page(found: Findings) -> str:
         _memory(found),
         "**What each proxy moves**, mean paired change from torch FP32; in brackets the sentences that show at 99 % "
         f"with 90 % power that it moved at all. Nulls and faults of the acoustic path "
-        f"on {effort.panel} sentences, the others on {effort.graded}.",
+        f"on {effort.panel} sentences, the others on {effort.graded}. {EMPTY} is no number: the clip has another "
+        "length, or was not scored.",
         _proxies(found),
         f"**What the tokens say**, means of {effort.sentences} sentences.",
         _tokens(found),
