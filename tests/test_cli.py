@@ -132,8 +132,9 @@ def test_ctrl_c_exits_130(tmp_path: Path) -> None:
         "c.main()"
     )
     child = subprocess.Popen(
-        [sys.executable, "-c", code, "wait"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+        [sys.executable, "-c", code, "wait"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell has it ignored
+    )  # fmt: skip
     assert child.stdout is not None and child.stdout.readline() == b"started\n"
     child.send_signal(signal.SIGINT)
     _, shown = child.communicate(timeout=60)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from markdown_it import MarkdownIt
 
+from labkit.compare import load_margins
 from labkit.report.gate_markdown import cells, gate_markdown
 from tests.report.gate_factory import gate_lines, gate_result
 
@@ -31,8 +32,10 @@ def test_it_renders_as_tables_whatever_stands_in_the_cells() -> None:
 
 def test_changes_carry_sign_unit_and_limit() -> None:
     rows = {(line.recipe, line.verdict.metric): cells(line) for line in gate_lines(damage=0.05)}
+    limits = load_margins()
     kl = rows["hurt", "kl"]
-    assert kl[5].startswith("+0.05") and kl[5].endswith(" nats") and kl[7] == "+0.0100 nats"
-    assert rows["hurt", "top1"][5].startswith("−20") and rows["hurt", "top1"][7] == "−8.0 %"
+    assert kl[5].startswith("+0.05") and kl[5].endswith(" nats") and kl[7] == f"+{limits['kl'].fail:.4f} nats"
+    top1 = rows["hurt", "top1"]
+    assert top1[5].startswith("−20") and top1[7] == f"−{100 * limits['top1'].fail:.1f} %"
     assert rows["ort-fp32", "rss_peak_bytes"][5] == "+0.0 %"
     assert rows["ort-fp32", "dnsmos_p808"][8] == "5 of 24"
