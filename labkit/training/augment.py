@@ -7,7 +7,7 @@ hour of speech or less this is what keeps the GPT from learning clips by heart.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -28,17 +28,11 @@ def moved(clip: Clip, boundaries: Boundaries | None, samples: int, gain_db: floa
     ]
 
 
-def variants(aligned: Sequence[Aligned], copies: int, seed: int) -> list[Aligned]:
+def variants(aligned: Iterable[Aligned], copies: int, seed: int) -> Iterator[Aligned]:
     """`copies` of every clip, their starts spread over one decode step, gains within GAIN_DB."""
     rng = random.Random(seed)
-    return [
-        moved(
-            clip,
-            boundaries,
-            SAMPLES_PER_STEP * copy // copies + rng.randrange(SAMPLES_PER_STEP // copies),
-            gain,
-        )
-        for clip, boundaries in aligned
-        for copy in range(copies)
-        for gain in (rng.uniform(-GAIN_DB, GAIN_DB),)
-    ]
+    for clip, boundaries in aligned:
+        for copy in range(copies):
+            gain = rng.uniform(-GAIN_DB, GAIN_DB)
+            later = SAMPLES_PER_STEP * copy // copies + rng.randrange(SAMPLES_PER_STEP // copies)
+            yield moved(clip, boundaries, later, gain)

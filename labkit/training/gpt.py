@@ -38,7 +38,7 @@ MAX_WORDS = 12
 class GptStage:
     schedule: Schedule = field(
         default_factory=lambda: Schedule(
-            steps=8200, peak=2e-3, warmup=100, floor=0.03, betas=(0.9, 0.95), weight_decay=0.05
+            steps=18_000, peak=2e-3, warmup=100, floor=0.03, betas=(0.9, 0.95), weight_decay=0.05
         )
     )
     seed: int = 3

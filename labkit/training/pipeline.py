@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from labkit.training.codes import Utterance, encode
 from labkit.training.corpus import VOICES, Clip
 from labkit.training.data import Speak
 from labkit.training.decoder import train_decoder
+from labkit.training.domain_plan import HeldOutTexts
 from labkit.training.dvae import mel_of, train_dvae
 from labkit.training.gpt import speaker_vectors, train_gpt
 from labkit.training.loop import load_module
@@ -162,15 +164,32 @@ class NanoTraining:
             boundaries = {c.item.index: spread_evenly(c.audio, len(c.item.words)) for c in (*natural, *valid)}
         else:
             boundaries = self.speech.boundaries()
-        unspeakable = {tuple(c.item.words) for c in valid} | self.held_out.words()
-        spliced = splice(natural, boundaries, unspeakable, data.spliced, data.splice_seed)
+        held_out = {tuple(c.item.words) for c in valid} | self.held_out.words()
+        unspeakable = HeldOutTexts([" ".join(words) for words in held_out])
+        corpora = self.speech.by_corpus(natural)
 
         def aligned(clips: list[Clip]) -> list[Aligned]:
             return [(clip, boundaries.get(clip.item.index)) for clip in clips]
 
         return (
-            encode(dvae, variants(aligned(natural), data.copies, data.splice_seed)),
-            encode(dvae, variants(spliced, 1, data.splice_seed)),
+            encode(
+                dvae,
+                chain.from_iterable(
+                    variants(aligned(clips), data.copies[name], data.splice_seed)
+                    for name, clips in corpora.items()
+                ),
+            ),
+            encode(
+                dvae,
+                chain.from_iterable(
+                    variants(
+                        splice(clips, boundaries, unspeakable, data.spliced[name], data.splice_seed),
+                        1,
+                        data.splice_seed,
+                    )
+                    for name, clips in corpora.items()
+                ),
+            ),
             encode(dvae, aligned(valid)),
         )
 

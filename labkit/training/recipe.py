@@ -5,6 +5,7 @@ Frozen; a stage reads its own part and nothing else. Change a number here and th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,9 +27,11 @@ class DataStage:
     digits: DigitsRecipe = field(default_factory=DigitsRecipe)
     domain: DomainRecipe = field(default_factory=DomainRecipe)
     speakers: tuple[str, ...] = ("gongitsune", "nezumi", "tebukuro", "kumo")
-    spliced: int = 8000
+    spliced: Mapping[str, int] = field(default_factory=lambda: {"digits": 1500, "domain": 9000})
     splice_seed: int = 21
-    copies: int = 4  # of each natural clip, with its frames falling elsewhere
+    # Of each natural clip, with its frames falling elsewhere. A digit stands six times as often in the speech as any
+    # other word and is learned first, so fewer of the digit strings.
+    copies: Mapping[str, int] = field(default_factory=lambda: {"digits": 3, "domain": 6})
     speaker_seed: int = 7
 
 
@@ -60,8 +63,8 @@ SMOKE_RECIPE = Recipe(
     data=DataStage(
         digits=DigitsRecipe(per_voice=12, valid=4),
         domain=DomainRecipe(items=48, valid=3),
-        spliced=8,
-        copies=2,
+        spliced={"digits": 4, "domain": 4},
+        copies={"digits": 2, "domain": 2},
     ),
     dvae=_short(DvaeStage(), frames=32),
     vocoder=_short(VocoderStage(), frames=24, polish=Schedule(steps=2, peak=1e-4), discriminated=2),

@@ -139,6 +139,13 @@ class Speech:
             )
         return found
 
+    def by_corpus(self, clips: Sequence[Clip]) -> dict[str, list[Clip]]:
+        """The clips of `clips()` under the name of the corpus each comes from."""
+        return {
+            name: [c for c in clips if (c.item.index >= FIRST_INDEX["domain"]) == (name == "domain")]
+            for name in self.plans
+        }
+
     def _clips(self, name: str, split: str, checked: bool) -> Iterator[Clip]:
         place, planned = self.place(name), len(self.plans[name])
         right = found_right(place) if checked else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,10 +58,10 @@ def _manner(spoken: Spoken) -> tuple[str, str]:
 def splice(
     clips: Sequence[Clip],
     boundaries: Mapping[int, Boundaries],
-    forbidden: Collection[tuple[str, ...]],
+    forbidden: Container[tuple[str, ...]],
     count: int,
     seed: int,
-) -> list[tuple[Clip, Boundaries]]:
+) -> Iterator[tuple[Clip, Boundaries]]:
     """`count` new utterances of strings that are neither in `forbidden` nor among the clips' own."""
     rng = random.Random(seed)
     pool = [
@@ -70,15 +70,15 @@ def splice(
         if clip.item.index in boundaries and not set(",[") & set(clip.item.text) and len(clip.item.words) > 1
     ]
     if not pool:
-        return []
+        return
     joints = defaultdict(list)  # (voice, pace, word before the cut) -> places where a tail can start
     for spoken in pool:
         for cut in range(1, len(spoken.words)):
             joints[(*_manner(spoken), spoken.words[cut - 1])].append((spoken, cut))
     taken = {(clip.item.voice, tuple(clip.item.words)) for clip in clips}
-    made: list[tuple[Clip, Boundaries]] = []
+    made = 0
     for _ in range(count * 20):
-        if len(made) == count:
+        if made == count:
             break
         head = rng.choice(pool)
         voice, cut = head.clip.item.voice, rng.randrange(1, len(head.words))
@@ -92,6 +92,6 @@ def splice(
         audio = join(head.clip.audio[:left], tail.clip.audio[right:])
         shift = (left - right) / SAMPLE_RATE - FADE_S
         times = [*head.boundaries[:cut], *((a + shift, b + shift) for a, b in tail.boundaries[start:])]
-        item = Item(1_000_000 + len(made), voice, "spliced", " ".join(words), head.clip.item.tempo)
-        made.append((Clip(item, audio), [(max(0.0, a), b) for a, b in times]))
-    return made
+        item = Item(1_000_000 + made, voice, "spliced", " ".join(words), head.clip.item.tempo)
+        made += 1
+        yield Clip(item, audio), [(max(0.0, a), b) for a, b in times]

@@ -24,9 +24,9 @@ def test_gain_is_in_decibels() -> None:
 
 
 def test_variants_start_at_different_parts_of_a_step() -> None:
-    made = variants([(CLIP, [(0.0, 0.1)])], 4, seed=1)
+    made = list(variants([(CLIP, [(0.0, 0.1)])], 4, seed=1))
     starts = [round(boundaries[0][0] * SAMPLE_RATE) for _, boundaries in made]
     assert len(made) == 4
     assert [start // (SAMPLES_PER_STEP // 4) for start in starts] == [0, 1, 2, 3]
-    again = variants([(CLIP, None)], 4, seed=1)
+    again = list(variants([(CLIP, None)], 4, seed=1))
     assert all((a.audio == b.audio).all() for (a, _), (b, _) in zip(made, again, strict=True))
