@@ -8,8 +8,6 @@ results store. Its script keeps votes in the browser as they are cast and saves 
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
@@ -19,7 +17,7 @@ from labkit.listening.clips import heard
 from labkit.listening.trials import ListeningTest
 from labkit.listening.votes import FORMAT
 from labkit.report.audio import opus_uri
-from labkit.results.store import Store
+from labkit.results.store import Store, write_atomic
 
 QUESTIONS = {
     "mos": "How good does this speech sound?",
@@ -30,14 +28,9 @@ QUESTIONS = {
 def write_page(store: Store, test: ListeningTest, out: Path) -> Path:
     """Write the page of a test; `StoreError` when a clip cannot be read or the page cannot be written."""
     html = render(store, test)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(html, encoding="utf-8")
-        os.replace(temporary, out)
+        write_atomic(out, html.encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise StoreError(
             f"the page {out} cannot be written ({error}); choose another file with --out."
         ) from error

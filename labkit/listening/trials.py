@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from labkit.errors import StoreError, UserError
+from labkit.report.said import texts_said
 from labkit.results.schema import RunDocument
-from labkit.results.store import Store
+from labkit.results.store import Store, write_atomic
 
 Kind = Literal["mos", "ab"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -134,7 +134,7 @@ class _Planner:
 
     def __init__(self, name: str, documents: list[RunDocument], items: list[str]) -> None:
         self.name, self.documents, self.items = name, documents, items
-        self.texts = _texts(documents[0])
+        self.texts = texts_said(documents[0])
         self.clips: dict[str, Clip] = {}
         self.anchored = items[::_ANCHOR_EVERY]
 
@@ -224,20 +224,6 @@ def _common_items(documents: list[RunDocument]) -> list[str]:
     return [item for item in _kept(documents[0]) if all(item in _kept(d) for d in documents)]
 
 
-def _texts(document: RunDocument) -> dict[str, str]:
-    """What was said, when the corpus is still the one that was used; a listener can do without."""
-    from labkit.errors import LabError
-    from labkit.text.corpus import load_corpus
-
-    try:
-        corpus = load_corpus(document.spec.corpus)
-    except LabError:
-        return {}
-    return (
-        {text.id: text.text for text in corpus.texts} if corpus.content_hash == document.corpus_hash else {}
-    )
-
-
 def _key_file(store: Store, name: str) -> Path:
     return store.folder / "listening" / f"{name}.json"
 
@@ -248,13 +234,9 @@ def _keep_key(store: Store, test: ListeningTest) -> None:
         "format": FORMAT, "id": test.id, "kind": test.kind, "seed": test.seed,
         "clips": [asdict(clip) for clip in test.clips.values()], "trials": [asdict(trial) for trial in test.trials],
     }  # fmt: skip
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, json.dumps(values, ensure_ascii=False, indent=1).encode())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StoreError(
             f"the key of the listening test cannot be written to {path} ({error}); "
             "choose another folder with --results."

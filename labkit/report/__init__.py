@@ -5,7 +5,9 @@
     tables.py     the summary as a rich table (terminal) and as markdown
     plots.py      the summary as matplotlib figures
     audio.py      clips as players and small spectrogram pictures
+    said.py       what the clips of a run say
     html.py       all of it on one page
+    gate_*.py     the report of a gate: its result, and the four files made of it
     notebook.py   figures and players for notebook cells
 
 No backend is imported: a report renders on a bare machine from a copied results folder.

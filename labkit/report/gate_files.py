@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from labkit.errors import StoreError
@@ -11,6 +10,7 @@ from labkit.report.gate_html import gate_html
 from labkit.report.gate_junit import gate_junit
 from labkit.report.gate_markdown import gate_markdown
 from labkit.report.gate_result import GateResult
+from labkit.results.store import write_atomic
 
 
 def write_gate(result: GateResult, folder: Path) -> dict[str, Path]:
@@ -23,13 +23,9 @@ def write_gate(result: GateResult, folder: Path) -> dict[str, Path]:
     }
     written = {}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for kind, text in texts.items():
-            target = folder / f"gate.{kind}"
-            temporary = folder / f".{target.name}.{os.getpid()}.tmp"
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, target)
-            written[kind] = target
+            written[kind] = folder / f"gate.{kind}"
+            write_atomic(written[kind], text.encode())
     except OSError as error:
         raise StoreError(
             f"the gate's report in {folder} cannot be written ({error}); choose another --out."

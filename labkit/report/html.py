@@ -5,9 +5,7 @@ It arranges what the rest of this package makes. The page's looks are in `page.h
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,10 +17,11 @@ from labkit.errors import StoreError, UserError
 from labkit.report import plots
 from labkit.report.audio import SAMPLE_RATE, opus_uri, read_clip, spectrogram_uri
 from labkit.report.noise import caution
+from labkit.report.said import texts_said
 from labkit.report.summary import Group, Line, Summary, headline, quality_group, speed_group, summarize
 from labkit.results.frames import long_frame
 from labkit.results.schema import RunDocument
-from labkit.results.store import Store
+from labkit.results.store import Store, write_atomic
 from labkit.results.units import METRICS, base_name, format_value
 
 MAX_TEXTS = 8  # per table: a page of hundreds of players is listened to by nobody
@@ -82,14 +81,9 @@ def build_report(
     html = render(store, summary, title=sweep or "all runs", about=asked.description if asked else "",
                   damaged=[item.reason for item in damaged])  # fmt: skip
     target = out or store.folder / "reports" / f"{sweep or 'all'}.html"
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(html, encoding="utf-8")
-        os.replace(temporary, target)
+        write_atomic(target, html.encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise StoreError(
             f"the report {target} cannot be written ({error}); choose another file with --out."
         ) from error
@@ -181,7 +175,7 @@ def _heard_first(summary: Summary) -> list[Group]:
 
 def _shelves(store: Store, group: Group, colours: Mapping[str, str]) -> list[Shelf]:
     """Texts in order of the corpus, each with one clip per recipe (the first kept repetition)."""
-    texts = _texts(group.lines[0].document)
+    texts = texts_said(group.lines[0].document)
     items = list(dict.fromkeys(s.item for line in group.lines for s in line.document.samples if s.audio))
     return [
         Shelf(item, texts.get(item, item), _takes(store, group.lines, item, colours))
@@ -232,20 +226,6 @@ def _scores(document: RunDocument, item: str) -> str:
             words.append(f"{METRICS[name].label} {format_value(name, scores[name].value)}{remark}")
     kept = [sample for sample in document.samples if sample.item == item and sample.audio]
     return " · ".join([*words, *dict.fromkeys(flag for sample in kept for flag in sample.flags)])
-
-
-def _texts(document: RunDocument) -> dict[str, str]:
-    """What was said, by item, when the corpus is still the one that was used; item names must do otherwise."""
-    from labkit.errors import LabError
-    from labkit.text.corpus import load_corpus
-
-    try:
-        corpus = load_corpus(document.spec.corpus)
-    except LabError:
-        return {}
-    return (
-        {text.id: text.text for text in corpus.texts} if corpus.content_hash == document.corpus_hash else {}
-    )
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
