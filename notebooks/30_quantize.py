@@ -89,6 +89,7 @@ table = pd.DataFrame({name: trial.as_dict() for name, trial in trials.items()}).
 table.insert(0, "gpt_mb", table.pop("gpt_bytes") / 1e6)
 table = table.drop(columns="size_bytes").sort_values("kl")
 formats = {"gpt_mb": "{:.1f}", "step": "{:.2f}", "kl": "{:.5f}", "mel_db": "{:.3f}"}
+table["kl"] = table["kl"].clip(lower=0)  # float32 beside itself: rounding noise of either sign
 display(table.style.format(formats, precision=4))
 
 # %% [markdown]
@@ -97,14 +98,16 @@ display(table.style.format(formats, precision=4))
 # Down and to the left is better; the scale of the damage is logarithmic.
 
 # %%
-figure = Figure(figsize=(7, 4.5), layout="constrained")
+from itertools import cycle
+
+figure = Figure(figsize=(8, 4.5), layout="constrained")
 axes = figure.subplots()
 rounded = table[table["kl"] > 1e-7]  # float32 itself has no place on a logarithmic scale
-axes.scatter(rounded["gpt_mb"], rounded["kl"], color="#4c72b0")
-for name, row in rounded.iterrows():
-    axes.annotate(name, (row["gpt_mb"], row["kl"]), xytext=(5, 4), textcoords="offset points", fontsize=8)
+for marker, (name, row) in zip(cycle("osD^vP*X<>"), rounded.sort_values("kl").iterrows()):
+    axes.scatter(row["gpt_mb"], row["kl"], marker=marker, s=50, alpha=0.8, label=name)
+figure.legend(loc="outside right upper", frameon=False, fontsize=8)  # names beside their points would overlap
 axes.set(yscale="log", xlabel="GPT on disk, MB", ylabel="divergence from float32, nats a code")
-axes.margins(x=0.25, y=0.15)
+axes.margins(x=0.1, y=0.15)
 axes.spines[["top", "right"]].set_visible(False)
 display(show(figure))
 
