@@ -19,6 +19,11 @@ from labkit.quality.base import SAMPLE_RATE
 
 DIRECTIONS = 16  # of the hidden state: a random projection keeps relative errors to about a quarter
 BANDS, FRAMES = 4, 4  # mel bands and frames that share one cell of the coarse mel
+UNANCHORED = {
+    "kl", "total_variation", "kl_drawn", "total_variation_drawn", "flips", "first_flip_steps", "heard_log_mel_db",
+    "high_band_loss_db", "duration_ratio",
+}  # fmt: skip
+"""Metrics of the gate that a fingerprint is too small for: today's reference is not held to them."""
 DB_STEP, DB_LOW = 0.5, -80.0  # of the coarse mel; the floor is that of the log-mel distance, 1e-4
 
 

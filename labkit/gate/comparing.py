@@ -13,6 +13,7 @@ from pathlib import Path
 from labkit.compare.margins import Margin, load_margins
 from labkit.compare.speed import memory_verdict, speed_verdict
 from labkit.compare.verdicts import Verdict, judge_family
+from labkit.gate.anchor import UNANCHORED
 from labkit.gate.baseline import Baseline, Costs, TierScores
 from labkit.gate.document import OWN_SCORER, ProbeDocument
 from labkit.gate.measuring import Measured, scores_of
@@ -26,16 +27,25 @@ RUNS = Margin("runs", "count", "higher", 0, 0, 1)
 def compare_recipe(
     recipe: str, measured: Measured, baseline: Baseline, tiers: Iterable[Tier], margins: Path | None
 ) -> list[Line]:
-    """One line for each metric of each tier that was asked for, and one for each part that did not run."""
+    """One line for each metric of each tier that was asked for, and one for each part that did not run.
+
+    A metric that the margins require has a line whether it was scored or not: what is missing on one side is not
+    comparable, and says on which. Of the reference recipe the fingerprint holds a part alone.
+    """
     base_name = recipe if recipe in baseline.scores else REFERENCE
-    lines = []
-    for document in measured.probes(recipe):
-        if document.failure is not None:
-            lines.append(Line(recipe, base_name, "tier0", _not_run(document)))
-    head, incomparable = measured.scores(recipe), _incomparable(measured.probes(recipe), baseline)
-    for family in (f"tier{tier}" for tier in tiers):
-        base = baseline.scores[base_name].get(family, {})
-        for each in _judge(base, head.get(family, {}), load_margins(margins, family=family)):
+    probes = measured.probes(recipe)
+    broken = [document for document in probes if document.failure is not None]
+    lines = [Line(recipe, base_name, "tier0", _not_run(document)) for document in broken]
+    parts_lost = {document.part for document in broken}
+    head, incomparable = measured.scores(recipe), _incomparable(probes, baseline)
+    for tier in tiers:
+        if ("free" if tier == 3 else "forced") in parts_lost:
+            continue
+        family = f"tier{tier}"
+        base, rules = baseline.scores[base_name].get(family, {}), load_margins(margins, family=family)
+        if recipe == REFERENCE:
+            rules = {name: rule for name, rule in rules.items() if rule.metric not in UNANCHORED}
+        for each in _judge(base, head.get(family, {}), rules):
             if why := incomparable.get(each.margin.metric):
                 each = Verdict(each.margin, "not comparable", reasons=(why,))
             lines.append(Line(recipe, base_name, family, each))
@@ -82,9 +92,32 @@ def compare_costs(
 
 
 def _judge(base: TierScores, head: TierScores, margins: Mapping[str, Margin]) -> list[Verdict]:
-    """Verdicts of the metrics that were asked for."""
-    wanted = {name: rule for name, rule in margins.items() if rule.metric in head}
-    return list(judge_family(base, head, wanted).values()) if wanted else []
+    """Verdicts of all metrics that are required, and of the optional ones that either side was scored by."""
+    wanted = {
+        name: rule
+        for name, rule in margins.items()
+        if not rule.optional or rule.metric in head or rule.metric in base
+    }
+    verdicts = judge_family(base, head, wanted).values() if wanted else ()
+    return [_with_side(each, base, head) if each.outcome == "not comparable" else each for each in verdicts]
+
+
+def _with_side(verdict: Verdict, base: TierScores, head: TierScores) -> Verdict:
+    """The side that was not scored at all, and what to do, as its reason."""
+    metric = verdict.margin.metric
+    lacking = [
+        where
+        for where, scores in (("the baseline", base), ("what was measured", head))
+        if metric not in scores
+    ]
+    if not lacking:
+        return verdict
+    verb = "have" if lacking[1:] else "has"
+    remedy = (
+        "record the baseline with it" if "the baseline" in lacking else "add its scorer to the gate's panel"
+    )
+    why = f"{' and '.join(lacking)} {verb} no {metric}: {remedy}, or leave it out of the margins"
+    return replace(verdict, reasons=(why,))
 
 
 def _incomparable(probes: Iterable[ProbeDocument], baseline: Baseline) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from labkit.compare.outcome import INCONCLUSIVE, PASSED, overall
 from labkit.environment import describe_environment, machine_class
 from labkit.errors import UserError
-from labkit.gate.baseline import Baseline, misfits
+from labkit.gate.baseline import Baseline, Costs, misfits
 from labkit.gate.comparing import compare_arm, compare_costs, compare_recipe, heed_arm
 from labkit.gate.listening import Ear
 from labkit.gate.measuring import choose_recipes, measure, measure_costs
@@ -95,11 +95,9 @@ def _costs(
         ]
     head = measure_costs(spec, known, spec.speed.head_processes, store, tell)
     lines = []
-    for recipe in known:
-        base = baseline.about.costs[recipe.name]
-        if recipe.name in head:
-            found = compare_costs(recipe.name, base, head[recipe.name], margins, quiet_machine=quiet_machine)
-            lines += found
+    for recipe in known:  # one whose processes all failed has no costs, and is told about
+        base, now = baseline.about.costs[recipe.name], head.get(recipe.name, Costs())
+        lines += compare_costs(recipe.name, base, now, margins, quiet_machine=quiet_machine)
     unknown = [name for name in chosen if name not in baseline.about.costs]
     return lines, [f"speed: the baseline has no costs of {', '.join(unknown)}"] if unknown else []
 

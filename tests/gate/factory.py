@@ -26,8 +26,19 @@ MACHINE = "a machine"
 # tier -> metric -> (mean, spread over sentences) of a voice that is well
 WELL: dict[int, dict[str, tuple[float, float]]] = {
     0: {"valid": (1.0, 0.0)},
-    1: {"kl": (0.0005, 1e-4), "top1": (0.97, 0.01), "hidden_error": (0.02, 0.002), "nll_delta": (0.0, 1e-4)},
-    2: {"log_mel_db": (0.01, 0.001), "dnsmos_p808": (3.0, 0.2)},
+    1: {
+        "kl": (0.0005, 1e-4),
+        "total_variation": (0.002, 1e-4),
+        "top1": (0.97, 0.01),
+        "hidden_error": (0.02, 0.002),
+        "nll_delta": (0.0, 1e-4),
+    },
+    2: {
+        "log_mel_db": (0.01, 0.001),
+        "high_band_loss_db": (0.0, 0.01),
+        "duration_ratio": (1.0, 0.0),
+        "dnsmos_p808": (3.0, 0.2),
+    },
     3: {"dnsmos_p808": (3.0, 0.2), "wer": (0.02, 0.01)},
 }
 
@@ -79,7 +90,7 @@ class FakeProbes:
     """Takes the place of `probe`: scores and clips without speaking. Public: what was asked for.
 
     change: recipe -> metric -> what is added to its scores; broken: recipe -> status of its probes;
-    own_scorer: the recipe whose log-mel distance the gate figured itself.
+    own_scorer: the recipe whose log-mel distance the gate figured itself; unscored: metrics that nobody scores.
     """
 
     def __init__(
@@ -87,8 +98,10 @@ class FakeProbes:
         change: dict[str, dict[str, float]] | None = None,
         broken: dict[str, str] | None = None,
         own_scorer: str = "",
+        unscored: tuple[str, ...] = (),
     ) -> None:
         self.change, self.broken, self.own_scorer = change or {}, broken or {}, own_scorer
+        self.unscored = unscored
         self.asked: list[Ask] = []
 
     def __call__(self, ask: Ask, store: Store, tell: Any) -> ProbeDocument:
@@ -103,6 +116,7 @@ class FakeProbes:
                 row
                 for tier in tiers
                 for row in scores(items, tier, seeds, self.change.get(arm, {}), len(self.asked))
+                if row.metric not in self.unscored
             ]
         if name == self.own_scorer:
             rows = [

@@ -36,9 +36,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GateRe
         head_costs: dict[str, Costs] | None = None,
         spec: dict[str, Any] | None = None,
         own_scorer: str = "",
+        unscored: tuple[str, ...] = (),
         **options: Any,
     ) -> GateResult:
-        go.probes = FakeProbes(change, broken, own_scorer)  # type: ignore[attr-defined]
+        go.probes = FakeProbes(change, broken, own_scorer, unscored)  # type: ignore[attr-defined]
         monkeypatch.setattr(measuring, "probe", go.probes)  # type: ignore[attr-defined]
         monkeypatch.setattr(gating, "measure_costs", lambda *args: head_costs or {})
         recorded = baseline(tmp_path / "base", **(base or {}))
@@ -169,6 +170,46 @@ def test_the_reference_s_fingerprint_needs_no_scorer_of_the_panel(run: Callable[
     result = run(base={"scorers": {"log_mel_db": "log_mel 1"}}, own_scorer="torch-fp32")
     assert outcomes(result, "torch-fp32")["log_mel_db"] == "pass"
     assert outcomes(result, "ort-fp32")["log_mel_db"] == "not comparable"
+
+
+def test_a_required_metric_that_was_not_scored_keeps_the_gate_from_passing(
+    run: Callable[..., GateResult],
+) -> None:
+    result = run(unscored=("kl", "log_mel_db"))
+    missing = {
+        (line.recipe, line.verdict.metric): line.verdict
+        for line in result.lines
+        if line.word == "not comparable"
+    }
+    assert set(missing) == {("ort-fp32", "kl"), ("ort-fp32", "log_mel_db"), ("torch-fp32", "log_mel_db")}
+    assert "what was measured has no kl: add its scorer" in missing["ort-fp32", "kl"].reasons[0]
+    assert (result.overall.outcome, result.overall.exit_code) == ("inconclusive", 3)
+
+
+def test_a_required_metric_that_the_baseline_lacks_keeps_the_gate_from_passing(
+    run: Callable[..., GateResult], tmp_path: Path
+) -> None:
+    recorded: Baseline = baseline(tmp_path / "b")
+    for tiers in recorded.scores.values():
+        del tiers["tier0"]["valid"]
+    result = run(recorded=recorded)
+    (line,) = [line for line in result.lines if (line.recipe, line.verdict.metric) == ("ort-fp32", "valid")]
+    assert line.verdict.outcome == "not comparable" and result.overall.exit_code == 3
+    assert "the baseline has no valid: record the baseline with it" in line.verdict.reasons[0]
+
+
+def test_an_extra_that_the_baseline_has_and_the_head_has_not_is_named(run: Callable[..., GateResult]) -> None:
+    result = run(unscored=("dnsmos_p808",))
+    assert outcomes(result, "ort-fp32")["dnsmos_p808"] == "not comparable"
+    assert "dnsmos_ovrl" not in outcomes(result, "ort-fp32")  # neither side was asked for it
+    assert result.overall.exit_code == 0
+
+
+def test_costs_that_no_process_gave_are_not_comparable(run: Callable[..., GateResult]) -> None:
+    result = run(base={"costs": {"ort-fp32": costs(1.0, 10)}})
+    speed = {line.verdict.metric: line.verdict.outcome for line in result.lines if line.family == "speed"}
+    assert set(speed.values()) == {"not comparable"} and "cpu_s" in speed
+    assert result.overall.exit_code == 3
 
 
 def test_speed_is_judged_on_a_machine_of_the_baseline_s_class(
