@@ -7,9 +7,10 @@ sampled. They are computed once, for natural speech only.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from labkit.model.gpt import Gpt
 from labkit.training.codes import Utterance
 from labkit.training.dvae import mel_losses, rms_per_bin
 from labkit.training.gpt import collate, embed
-from labkit.training.loop import Metrics, Pace, Schedule, train
+from labkit.training.loop import Metrics, Running, Schedule, train
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,7 @@ def train_decoder(
     valid: Sequence[tuple[Utterance, Tensor]],
     speakers: dict[str, np.ndarray],
     folder: Path,
-    *,
-    resume: bool,
-    pace: Pace = Pace(),  # noqa: B008 (frozen)
-    say: Callable[[str], None] = print,
+    **running: Unpack[Running],
 ) -> Decoder:
     """`pairs` are utterances with their log-mels [n_mels, 2T]."""
     vectors = {name: torch.from_numpy(vector) for name, vector in speakers.items()}
@@ -86,16 +84,5 @@ def train_decoder(
         return {"l1": sum(errors) / len(errors)}
 
     modules = nn.ModuleDict({"decoder": decoder})
-    train(
-        "decoder",
-        folder,
-        modules,
-        stage.schedule,
-        step,
-        validate,
-        seed=stage.seed,
-        resume=resume,
-        pace=pace,
-        say=say,
-    )
+    train("decoder", folder, modules, stage.schedule, step, validate, seed=stage.seed, **running)
     return decoder

@@ -7,9 +7,10 @@ codes are jittered, so that the mel survives the wrong second-residual codes tha
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from labkit.model.config import VoiceConfig
 from labkit.model.dvae import Dvae
 from labkit.model.features import log_mel
 from labkit.training.corpus import Clip, pad_to_steps
-from labkit.training.loop import Metrics, Pace, Schedule, train
+from labkit.training.loop import Metrics, Running, Schedule, train
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,7 @@ def train_dvae(
     clips: Sequence[Clip],
     valid: Sequence[Clip],
     folder: Path,
-    *,
-    resume: bool,
-    pace: Pace = Pace(),  # noqa: B008 (frozen)
-    say: Callable[[str], None] = print,
+    **running: Unpack[Running],
 ) -> Dvae:
     mels = [mel_of(clip) for clip in clips]
     valid_mels = [mel_of(clip) for clip in valid[::3]]
@@ -97,16 +95,5 @@ def train_dvae(
         return {"l1": sum(errors) / len(errors), **{f"perplexity_{q}": p for q, p in enumerate(used)}}
 
     modules = nn.ModuleDict({"dvae": dvae})
-    train(
-        "dvae",
-        folder,
-        modules,
-        stage.schedule,
-        step,
-        validate,
-        seed=stage.seed,
-        resume=resume,
-        pace=pace,
-        say=say,
-    )
+    train("dvae", folder, modules, stage.schedule, step, validate, seed=stage.seed, **running)
     return dvae

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import bisect
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from torch import Tensor, nn
 from labkit.model.config import VoiceConfig
 from labkit.model.gpt import Gpt, Trace
 from labkit.training.codes import Utterance
-from labkit.training.loop import Metrics, Pace, Schedule, train
+from labkit.training.loop import Metrics, Running, Schedule, train
 from labkit.training.vocabulary import SPEAKER_POSITION, TOKENS
 
 IGNORE = -100
@@ -209,10 +210,7 @@ def train_gpt(
     valid: Sequence[Utterance],
     speakers: dict[str, np.ndarray],
     folder: Path,
-    *,
-    resume: bool,
-    pace: Pace = Pace(),  # noqa: B008 (frozen)
-    say: Callable[[str], None] = print,
+    **running: Unpack[Running],
 ) -> Gpt:
     torch.manual_seed(stage.seed)
     gpt = Gpt(config.gpt)
@@ -264,16 +262,5 @@ def train_gpt(
         return sums
 
     modules = nn.ModuleDict({"gpt": gpt, "aids": aids})
-    train(
-        "gpt",
-        folder,
-        modules,
-        stage.schedule,
-        step,
-        validate,
-        seed=stage.seed,
-        resume=resume,
-        pace=pace,
-        say=say,
-    )
+    train("gpt", folder, modules, stage.schedule, step, validate, seed=stage.seed, **running)
     return gpt

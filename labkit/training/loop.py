@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Required, TypedDict, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +55,14 @@ class Pace:
     log_steps: int = 50
     validate_steps: int = 200
     save_s: float = 120.0
+
+
+class Running(TypedDict, total=False):
+    """How a stage is driven, passed on to `train`: the same for all stages, and no part of what is learned."""
+
+    resume: Required[bool]
+    pace: Pace
+    say: Callable[[str], None]
 
 
 class Log:

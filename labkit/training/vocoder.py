@@ -7,11 +7,12 @@ leave a buzz that listeners and DNSMOS hear, a shorter phase in which three smal
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +25,7 @@ from labkit.model.features import log_mel, magnitude
 from labkit.model.vocoder import Vocoder
 from labkit.training.corpus import Clip, pad_to_steps
 from labkit.training.dvae import mel_of
-from labkit.training.loop import Metrics, Pace, Schedule, Stateful, train
+from labkit.training.loop import Metrics, Running, Schedule, Stateful, train
 
 RESOLUTIONS = ((256, 64), (512, 128), (1024, 256), (2048, 512))
 DISCRIMINATOR_SIZES = (512, 1024, 2048)
@@ -128,10 +129,7 @@ def train_vocoder(
     clips: Sequence[Clip],
     valid: Sequence[Clip],
     folder: Path,
-    *,
-    resume: bool,
-    pace: Pace = Pace(),  # noqa: B008 (frozen)
-    say: Callable[[str], None] = print,
+    **running: Unpack[Running],
 ) -> Vocoder:
     hop = config.audio.hop
     waves, mels, decoded = [], [], []
@@ -179,9 +177,7 @@ def train_vocoder(
         return {"mel": mel, "spectrum": spectrum}
 
     modules = nn.ModuleDict({"vocoder": vocoder})
-    run = partial(
-        train, modules=modules, validate=validate, seed=stage.seed, resume=resume, pace=pace, say=say
-    )
+    run = partial(train, modules=modules, validate=validate, seed=stage.seed, **running)
     run("vocoder", folder, schedule=stage.schedule, step_function=spectral_step)
     if stage.polish.steps:
         run(
