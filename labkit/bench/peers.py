@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from labkit.bench.arms import Arm, Tell, llama_arm, sound_arm, step_arm
 from labkit.bench.llama_file import TYPES
@@ -142,9 +141,3 @@ def _check_names(what: str, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise SpecError(f"bench: {what} {name!r} is unknown; known: {', '.join(known)}.")
-
-
-def row_of(races: Mapping[str, Any], race_name: str, arm: str) -> Figures:
-    """An arm's figures, empty when it is not there."""
-    found: Figures = races.get(race_name, {}).get("arms", {}).get(arm, {})
-    return found

@@ -12,12 +12,6 @@ from dataclasses import dataclass, field
 from labkit.compare.verdicts import Outcome, Verdict
 
 PASSED, REGRESSION, MISUSE, INCONCLUSIVE = 0, 1, 2, 3
-EXIT_CODES: dict[Outcome, int] = {
-    "pass": PASSED,
-    "fail": REGRESSION,
-    "not comparable": MISUSE,
-    "inconclusive": INCONCLUSIVE,
-}
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,6 @@ class Engine(Protocol):
     def precisions(self, stage: StageName, device: str | None = None) -> tuple[str, ...]:
         """The precisions this engine can run for a stage, on one device or on any."""
 
-    def default_precision(self, stage: StageName) -> str: ...
-
     def load(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
     ) -> Any:

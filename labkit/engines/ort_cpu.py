@@ -41,9 +41,6 @@ class OrtCpuEngine:
     def precisions(self, stage: StageName, device: str | None = None) -> tuple[str, ...]:
         return _PRECISIONS[stage]
 
-    def default_precision(self, stage: StageName) -> str:
-        return "fp32"
-
     def load(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
     ) -> OrtGpt | OrtPortableGpt | OrtNetwork:

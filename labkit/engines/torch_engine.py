@@ -74,9 +74,6 @@ class TorchEngine:
         """fp16 is for CUDA alone."""
         return _PRECISIONS.get(_device_kind(device or "cuda"), ())
 
-    def default_precision(self, stage: StageName) -> str:
-        return "fp32"
-
     def load(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
     ) -> TorchGpt | TorchNetwork:

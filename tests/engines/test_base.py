@@ -4,7 +4,7 @@ import pytest
 
 from labkit.engines.base import engine_names, get_engine, require_available
 from labkit.errors import SpecError, UnavailableError
-from labkit.spec import STAGES
+from labkit.spec import STAGES, StageChoice
 
 
 def test_every_registered_engine_answers_without_loading_anything() -> None:
@@ -12,7 +12,7 @@ def test_every_registered_engine_answers_without_loading_anything() -> None:
         engine = get_engine(name)
         assert engine.name == name
         for stage in STAGES:
-            assert engine.default_precision(stage) in engine.precisions(stage)
+            assert StageChoice().precision in engine.precisions(stage)
         assert all(values for values in engine.run_options.values())
 
 
