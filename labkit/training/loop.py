@@ -18,6 +18,8 @@ from typing import Any, Protocol, Required, TypedDict, TypeVar
 import torch
 from torch import Tensor, nn
 
+from labkit.training.optimizer import StageOptimizer
+
 M = TypeVar("M", bound=nn.Module)
 Metrics = dict[str, float]
 StepFunction = Callable[[int, random.Random], tuple[Tensor, Metrics]]
@@ -34,6 +36,7 @@ class Schedule:
     clip: float = 1.0
     betas: tuple[float, float] = (0.8, 0.99)
     weight_decay: float = 0.0
+    muon: bool = False  # for the matrices of a network's layers
 
     def rate(self, step: int) -> float:
         cosine = 0.5 * (1 + math.cos(math.pi * step / self.steps))
@@ -85,15 +88,6 @@ class Log:
         self._say(f"{self._name}: {shown}")
 
 
-def weight_groups(modules: nn.ModuleDict, weight_decay: float) -> list[dict]:
-    """Matrices decay; embeddings, norms, biases and scales do not."""
-    decayed: list[Tensor] = []
-    free: list[Tensor] = []
-    for name, parameter in modules.named_parameters():
-        (decayed if parameter.dim() >= 2 and "embedding" not in name else free).append(parameter)
-    return [{"params": decayed, "weight_decay": weight_decay}, {"params": free, "weight_decay": 0.0}]
-
-
 def train(
     name: str,
     folder: Path,
@@ -116,8 +110,8 @@ def train(
     """
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = folder / "last.pt"
-    optimizer = torch.optim.AdamW(
-        weight_groups(modules, schedule.weight_decay), lr=schedule.peak, betas=schedule.betas
+    optimizer = StageOptimizer(
+        modules, betas=schedule.betas, weight_decay=schedule.weight_decay, muon=schedule.muon
     )
     keep: dict[str, Stateful] = {"modules": modules, "optimizer": optimizer, **(companions or {})}
     start, spent = 0, 0.0
@@ -130,17 +124,14 @@ def train(
     modules.train()
     for step in range(start, schedule.steps):
         torch.manual_seed(seed * 1_000_003 + step)
-        for group in optimizer.param_groups:
-            group["lr"] = schedule.rate(step)
         loss, figures = step_function(step, random.Random(seed * 1_000_003 + step))
         if not math.isfinite(loss.item()):
             raise FloatingPointError(
                 f"{name}: the loss is {loss.item()} at step {step}; lower the learning rate"
             )
-        optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(modules.parameters(), schedule.clip)
-        optimizer.step()
+        optimizer.step(schedule.rate(step))
         for key, value in figures.items():
             sums[key] = sums.get(key, 0.0) + value
         summed += 1

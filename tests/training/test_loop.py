@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from labkit.training.loop import Pace, Schedule, load_module, train, weight_groups
+from labkit.training.loop import Pace, Schedule, load_module, train
 
 SCHEDULE = Schedule(steps=20, peak=1e-2, warmup=5)
 
@@ -80,11 +80,3 @@ def test_the_rate_warms_up_then_falls_to_its_floor() -> None:
     rates = [SCHEDULE.rate(step) for step in range(20)]
     assert rates[0] < rates[3] < max(rates) <= SCHEDULE.peak
     assert rates[-1] < 0.05 * SCHEDULE.peak
-
-
-def test_only_matrices_decay() -> None:
-    modules = nn.ModuleDict({"embedding": nn.Embedding(3, 4), "linear": nn.Linear(4, 2)})
-    decayed, free = weight_groups(modules, 0.1)
-    assert [tuple(p.shape) for p in decayed["params"]] == [(2, 4)]
-    assert {tuple(p.shape) for p in free["params"]} == {(3, 4), (2,)}
-    assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
