@@ -6,9 +6,9 @@
     page.py      the test as one HTML file that needs no kernel
     panel.py     the test in a notebook
     votes.py     answers -> votes in the results store
-    summary.py   votes -> means with two-way intervals, and how far each listener can be trusted
 
-Only these numbers are opinions: `human_mos` and `human_ab`. Votes lie in the results store (`labkit.results.ratings`).
+Means with two-way intervals, and how far each listener can be trusted, are in `labkit.compare.opinions`. Only these numbers
+are opinions: `human_mos` and `human_ab`. Votes lie in the results store (`labkit.results.ratings`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labkit.compare.opinions import listeners, opinions
     from labkit.listening.page import write_page
     from labkit.listening.panel import listen
-    from labkit.listening.summary import listeners, opinions
     from labkit.listening.trials import audible, make_test
     from labkit.listening.votes import import_votes
 
@@ -30,8 +30,8 @@ _LAZY = {
     "write_page": "labkit.listening.page",
     "listen": "labkit.listening.panel",
     "import_votes": "labkit.listening.votes",
-    "opinions": "labkit.listening.summary",
-    "listeners": "labkit.listening.summary",
+    "opinions": "labkit.compare.opinions",
+    "listeners": "labkit.compare.opinions",
 }
 
 __all__ = ["audible", "import_votes", "listen", "listeners", "make_test", "opinions", "write_page"]

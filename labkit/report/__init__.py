@@ -6,6 +6,7 @@
     plots.py      the summary as matplotlib figures
     audio.py      clips as players and small spectrogram pictures
     said.py       what the clips of a run say
+    opinions.py   what listeners said of the runs
     html.py       all of it on one page
     gate_*.py     the report of a gate: its result, and the four files made of it
     notebook.py   figures and players for notebook cells

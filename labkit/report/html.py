@@ -17,6 +17,7 @@ from labkit.errors import StoreError, UserError
 from labkit.report import plots
 from labkit.report.audio import SAMPLE_RATE, opus_uri, read_clip, spectrogram_uri
 from labkit.report.noise import caution
+from labkit.report.opinions import ballots
 from labkit.report.said import texts_said
 from labkit.report.summary import Group, Line, Summary, headline, quality_group, speed_group, summarize
 from labkit.results.frames import long_frame
@@ -96,6 +97,7 @@ def render(
     """The page as text."""
     colours = plots.recipe_colours(line.recipe for line in summary.lines)
     newest = max((line.document for line in summary.lines), key=lambda document: document.run_id)
+    heard, unseen = ballots(store, {line.document.run_id for line in summary.lines}, colours)
     page = Environment(
         loader=PackageLoader("labkit.report", "."), autoescape=select_autoescape(default=True), trim_blocks=True,
         lstrip_blocks=True,
@@ -110,6 +112,8 @@ def render(
         colours=colours,
         tiles=list(_tiles(summary)),
         figures=list(_figures(summary, colours)),
+        ballots=heard,
+        unseen_votes=unseen,
         shelves=[(group, _shelves(store, group, colours)) for group in _heard_first(summary)],
         troubles=[line for line in summary.lines if line.document.failure],
         damaged=damaged,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from labkit.listening import import_votes, make_test, write_page
-from labkit.listening.summary import votes_frame
+from labkit.compare.opinions import votes_frame
 from labkit.results.store import Store
 from tests.results.factory import TEXTS, clip, document
 

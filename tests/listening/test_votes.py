@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labkit.compare.opinions import listeners, opinions
 from labkit.errors import UserError
 from labkit.listening.order import ordered
-from labkit.listening.summary import listeners, opinions
 from labkit.listening.trials import ListeningTest, make_test
 from labkit.listening.votes import answered, import_votes, vote_on
 from labkit.results.ratings import append_votes, ratings_file, read_votes

@@ -30,22 +30,32 @@ OPINIONS = (
 LISTENERS = ("test", "rater", "votes", "muffled_below", "repeat_within_1", "null_same", "remark")
 
 
-def votes_frame(store: Store, test: str | None = None) -> pd.DataFrame:
-    """One row per counted vote, anchors included."""
+def votes_frame(store: Store, test: str | None = None, runs: Collection[str] | None = None) -> pd.DataFrame:
+    """One row per counted vote, anchors included; `runs`: only votes in which all that was heard is of these runs."""
     votes, _ = read_votes(store.folder)
-    rows = [asdict(vote) for vote in votes if test in (None, vote.test)]
+    rows = [
+        asdict(vote)
+        for vote in votes
+        if test in (None, vote.test) and (runs is None or {vote.run_id, vote.against} <= {*runs, ""})
+    ]
     return pd.DataFrame.from_records(rows, columns=list(Vote.__dataclass_fields__))
 
 
 def opinions(
-    store: Store, test: str | None = None, *, leave_out: Collection[str] = (), confidence: float = 0.95
+    store: Store,
+    test: str | None = None,
+    *,
+    runs: Collection[str] | None = None,
+    leave_out: Collection[str] = (),
+    confidence: float = 0.95,
 ) -> pd.DataFrame:
     """One row per test and recipe: the mean of its votes and its two-way interval, or why there is none.
 
     `human_mos` is on the scale 1 to 5. `human_ab` is the share that preferred the recipe less the share that
-    preferred what it was held against: -1 to 1, 0 for no preference. `leave_out`: listeners not counted.
+    preferred what it was held against: -1 to 1, 0 for no preference. `runs`: of these alone; `leave_out`: listeners
+    not counted.
     """
-    votes = votes_frame(store, test)
+    votes = votes_frame(store, test, runs)
     counted = votes[(votes["anchor"] == "") & ~votes["rater"].isin(list(leave_out))]
     rows = []
     for (name, metric, recipe, base), group in counted.groupby(["test", "metric", "recipe", "base"]):
@@ -60,9 +70,9 @@ def opinions(
     return frame.sort_values(["test", "mean"], ascending=[True, False]).reset_index(drop=True)
 
 
-def listeners(store: Store, test: str | None = None) -> pd.DataFrame:
+def listeners(store: Store, test: str | None = None, *, runs: Collection[str] | None = None) -> pd.DataFrame:
     """One row per test and listener: the trials that tested them, as shares, null where there were none."""
-    votes = votes_frame(store, test)
+    votes = votes_frame(store, test, runs)
     rows = []
     for (name, rater), group in votes.groupby(["test", "rater"]):
         anchors = {anchor: part for anchor, part in group.groupby("anchor") if anchor}
