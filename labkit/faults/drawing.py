@@ -20,14 +20,17 @@ from labkit.faults.findings import RULES, TierScores, alarms, plain_rules
 from labkit.faults.work import Scores
 
 BASE, HEAD = 10, 5  # processes of a gate
+SEEDS = 2  # of free-running speech on each side of a gate
 SLOW_DOWNS = (0.0, 0.05, 0.10, 0.15)
 
 
 @dataclass
 class Tally:
-    """Of `draws` gates: how many ended how, what failed, and in how many each other rule called something worse."""
+    """Of `draws` gates: how many ended how, what failed, and in how many each other rule called something worse.
+    held_back: of those that failed, how many the gate's A/A arm would have kept from failing."""
 
     draws: int = 0
+    held_back: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     alarmed: Counter[str] = field(default_factory=Counter)
@@ -41,7 +44,8 @@ class Tally:
     def record(self) -> dict[str, object]:
         """Plain values for JSON."""
         counts = {"outcomes": self.outcomes, "failed": self.failed, "alarmed": self.alarmed}
-        return {"draws": self.draws, **{name: dict(counter) for name, counter in counts.items()}}
+        plain = {"draws": self.draws, "held_back": self.held_back}
+        return {**plain, **{name: dict(counter) for name, counter in counts.items()}}
 
 
 def draw_fed_gates(arms: Sequence[TierScores], draws: int, margins: Path | None) -> Tally:
@@ -61,27 +65,36 @@ def draw_fed_gates(arms: Sequence[TierScores], draws: int, margins: Path | None)
     return tally
 
 
-def draw_free_gates(renditions: Sequence[Scores], draws: int, margins: Path | None, seeds: int = 2) -> Tally:
-    """Gates of tier 3 in which nothing changed: of each sentence's renditions `seeds` are drawn for the base and
-    as many others for the head. The gate's own A/A arm, which would hold back a failure, is not asked."""
+def draw_free_gates(
+    renditions: Sequence[Scores], draws: int, margins: Path | None, seeds: int = SEEDS
+) -> Tally:
+    """Gates of tier 3 in which nothing changed: of each sentence's renditions `seeds` are drawn for the base, as many
+    others for the head, and as many others again for the gate's A/A arm. ValueError for fewer than three times `seeds`.
+    """
+    if len(renditions) < 3 * seeds:
+        raise ValueError(f"{len(renditions)} renditions for three sides of {seeds}")
     rng, tally = np.random.default_rng(2), Tally()
     metrics = sorted(set.intersection(*(set(each) for each in renditions)))
     items = list(renditions[0][metrics[0]])
     for _ in range(draws):
         order = {item: rng.permutation(len(renditions)) for item in items}
-        base, head = (
+        base, head, arm = (
             {
                 metric: {item: [renditions[n][metric][item] for n in order[item][part]] for item in items}
                 for metric in metrics
             }
-            for part in (slice(0, seeds), slice(seeds, 2 * seeds))
+            for part in (slice(n * seeds, (n + 1) * seeds) for n in range(3))
         )
         rules = _asked("tier3", head, margins)
         plain = [
             {"tier3": {m: {i: _mean(v) for i, v in scores.items()} for m, scores in side.items()}}
             for side in (base, head)
         ]
-        tally.add(list(judge_family(base, head, rules).values()), alarms(*plain))
+        verdicts = judge_family(base, head, rules)
+        tally.add(list(verdicts.values()), alarms(*plain))
+        if failed := {name for name, each in verdicts.items() if each.outcome == "fail"}:
+            in_arm = judge_family(base, arm, rules)
+            tally.held_back += all(in_arm[name].outcome == "fail" for name in failed)
     return tally
 
 

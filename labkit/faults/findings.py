@@ -23,6 +23,7 @@ from labkit.quality.base import all_metrics, scorer_names
 
 TierScores = dict[str, Scores]
 """`tier0`, `tier1`, `tier2` -> metric -> sentence -> score."""
+SAME_VOICE = ("base", "threads-2", "re-export")  # A/A arms: nothing was changed that could be heard
 RULES = ("asv", "mean > 10 %", "median > 5 %")
 # absolute scores that a plain rule can be used on: above zero, and known without a reference
 PLAIN: dict[str, Side] = {
@@ -66,6 +67,17 @@ def panel_scores(work: Work, name: str) -> Scores:
         wanted = ("valid", *OF_VALIDITY) if family == VALIDITY else tuple(kept["scores"])
         found |= {metric: kept["scores"][metric] for metric in wanted}
     return found
+
+
+def unscored(work: Work, name: str) -> dict[str, str]:
+    """Scores of the panel that no clip of a condition got -> the first reason."""
+    kept = [each for family in scorer_names("full") if (each := work.kept(name, family)) is not None]
+    return {
+        metric: each["reasons"].get(metric, "")
+        for each in kept
+        for metric, scores in each["scores"].items()
+        if all(value is None for value in scores.values())
+    }
 
 
 def judge_condition(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import mean, median, stdev
 from typing import Any
 
 from labkit.compare.verdicts import Verdict
@@ -36,34 +37,38 @@ FREE_FAMILIES = (
     "wer",
     "dnsmos",
 )  # the gate's, and the one that hears lost words best
-SAME_VOICE = ("base", "threads-2", "re-export")  # A/A arms: nothing was changed that could be heard
-CHUNK = 5  # conditions that share one loading of a scorer
+CHUNK = 8  # conditions that share one loading of a scorer
 
 
 @dataclass(frozen=True)
 class Effort:
     """sentences: spoken, and judged by their tokens; panel: those of them that the panel judges where it decides,
-    graded: where it only tells how far scores move; seeds: renditions for A/A, four or more; base_processes,
-    head_processes: timed; gates, timings: drawn."""
+    graded: where it only tells how far scores move; seeds: renditions for A/A, six or more; base_processes,
+    head_processes: timed; fed_gates, free_gates, timings: drawn."""
 
     sentences: int = 30
     panel: int = 24
     graded: int = 8
-    seeds: int = 4
+    seeds: int = 8
     base_processes: int = BASE + HEAD
     head_processes: int = HEAD
-    gates: int = 100
+    fed_gates: int = 100
+    free_gates: int = 1000
     timings: int = 400
 
 
-QUICK = Effort(sentences=4, panel=4, graded=2, base_processes=3, head_processes=1)
+QUICK = Effort(sentences=4, panel=4, graded=2, seeds=6, base_processes=3, head_processes=1)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found, ready to be tabled. verdicts: condition -> tier -> metric; moved: condition -> score; alarms:
-    condition -> rule -> scores; speed: by slow-down, and of the processes that were really slowed; None where too few
-    sentences or processes were asked for."""
+    """What was found, ready to be tabled.
+
+    verdicts: condition -> tier -> metric; moved: condition -> score; alarms: condition -> rule -> scores; speed: by
+    slow-down, and of the processes that were really slowed; None where too few processes were asked for. spread: of
+    the base's process medians, standard deviation over mean; core_share: of a core, median over processes; unscored:
+    scores that no clip of the reference got, and the first reason.
+    """
 
     facts: dict[str, str]
     effort: Effort
@@ -76,7 +81,10 @@ class Findings:
     speed: list[SpeedRates] = field(default_factory=list)
     really_slowed: SpeedRates | None = None
     slowed_by: float | None = None
+    spread: float | None = None
+    core_share: float | None = None
     memory: Verdict | None = None
+    unscored: dict[str, str] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -95,7 +103,10 @@ class Findings:
             "speed": [asdict(each) for each in self.speed],
             "really_slowed": asdict(self.really_slowed) if self.really_slowed else None,
             "slowed_by": self.slowed_by,
+            "spread": self.spread,
+            "core_share": self.core_share,
             "memory": self.memory.record() if self.memory else None,
+            "unscored": self.unscored,
         }
 
 
@@ -120,11 +131,11 @@ def find_faults(
             f"corpus {gate.corpus!r} has {len(work.items)} sentences; {wanted.sentences} are needed for the faults."
         )
     tell(f"parts are kept in {work.folder}")
+    tell("the reference speaks")
     speak_reference(work)
-    timed = Task(
-        "time fresh processes", timing.time_processes, (wanted.base_processes, wanted.head_processes)
-    )
-    carry_out(work, [timed, *_speaking(work)], jobs, tell)
+    # alone on the machine: what is judged beside it would take its memory bandwidth
+    timing.time_processes(work, wanted.base_processes, wanted.head_processes, tell)
+    carry_out(work, _speaking(work), jobs, tell)
     carry_out(work, _judging(work, wanted), jobs, tell)
     tell("drawing gates and timings")
     return _conclude(work, wanted, margins)
@@ -177,10 +188,9 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
     tiers = {name: findings.tier_scores(work, name) for name in CONDITIONS}
     panels = {name: findings.panel_scores(work, name) for name in CONDITIONS}
     forced: dict[str, Scores | None] = {name: work.kept(name, TIER1) for name in CONDITIONS}
-    base = processes = timing.processes(work, "base")
-    slower, larger = timing.processes(work, "slower"), timing.processes(work, "larger")
+    base, slower, larger = (timing.processes(work, kind) for kind in ("base", "slower", "larger"))
     medians, repetitions = [each.median_s for each in base], [each.cpu_s for each in base]
-    enough = len(processes) >= BASE + HEAD and len(slower) >= HEAD
+    enough = len(base) >= BASE + HEAD and len(slower) >= HEAD
     slowed = ([each.median_s for each in slower], [each.cpu_s for each in slower])
     renditions = [findings.panel_scores(work, f"free-{seed}") for seed in work.seeds]
     return Findings(
@@ -192,14 +202,17 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
         moved={name: findings.movements(panels["base"], panels[name]) for name in CONDITIONS},
         forced={name: {m: _mean(s) for m, s in scores.items()} for name, scores in forced.items() if scores},
         alarms={name: findings.alarms(*(_absolute(tiers, panels, n) for n in ("base", name))) for name in CONDITIONS},
-        fed_gates=draw_fed_gates([tiers[name] for name in SAME_VOICE], effort.gates, margins),
-        free_gates=draw_free_gates(renditions, effort.gates, margins) if len(renditions) >= 4 else None,
+        fed_gates=draw_fed_gates([tiers[name] for name in findings.SAME_VOICE], effort.fed_gates, margins),
+        free_gates=draw_free_gates(renditions, effort.free_gates, margins),
         speed=[
             draw_timings(medians, repetitions, effort.timings, margins, slow_down=share) for share in SLOW_DOWNS
         ] if enough else [],
         really_slowed=draw_timings(medians, repetitions, effort.timings, margins, slowed=slowed) if enough else None,
-        slowed_by=_median(slowed[0]) / _median(medians) - 1 if slower else None,
+        slowed_by=median(slowed[0]) / median(medians) - 1 if slower else None,
+        spread=stdev(medians) / mean(medians) if len(medians) > 1 else None,
+        core_share=median(each.core_share for each in [*base, *slower]),
         memory=judge_memory([p.rss_peak_bytes for p in base], [p.rss_peak_bytes for p in larger], margins),
+        unscored=findings.unscored(work, "base"),
     )  # fmt: skip
 
 
@@ -223,10 +236,4 @@ def _facts(work: Work, effort: Effort) -> dict[str, str]:
 
 def _mean(scores: dict[str, float | None]) -> float:
     known = [value for value in scores.values() if value is not None]
-    return sum(known) / len(known) if known else float("nan")
-
-
-def _median(values: list[float]) -> float:
-    from statistics import median
-
-    return median(values)
+    return mean(known) if known else float("nan")

@@ -6,10 +6,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labkit.compare.verdicts import CONFIDENCE
 from labkit.errors import UserError
 from labkit.faults.conditions import CONDITIONS, NULLS, Condition
 from labkit.faults.drawing import SpeedRates, Tally
 from labkit.faults.findings import RULES, Movement, expected, first_failure
+from labkit.faults.timing import LARGER, SLOWER
+from labkit.faults.words import how_gates, how_speed
 from labkit.results.store import write_atomic
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ EMPTY = "—"
 
 
 def page(found: Findings) -> str:
-    """All tables with a line on what each says."""
+    """All tables, each with what it says and how many of what it rests on."""
     facts = "; ".join(f"{name}: {words}" for name, words in found.facts.items())
     effort = found.effort
     parts = [
@@ -36,21 +39,25 @@ def page(found: Findings) -> str:
         _faults(found),
         "**Nulls.** Nothing here may fail.",
         _nulls(found),
-        f"**{effort.gates} gates in which nothing changed**, drawn from real scores.",
+        "**Gates in which nothing changed.** " + how_gates(effort),
         _gates(found),
-        f"**Speed**, percent of {effort.timings} experiments: FAIL, PASS, or alarm. Other rules are given the "
-        "repetitions of one process a side, as they usually are, and, after the slash, the medians that ours is given.",
+        "**Speed.** " + how_speed(found),
         _speed(found),
         _memory(found),
         "**What each proxy moves**, mean paired change from torch FP32; in brackets the sentences that show at 99 % "
-        f"with 90 % power that it moved at all. Nulls and faults of the acoustic path "
-        f"on {effort.panel} sentences, the others on {effort.graded}. {EMPTY} is no number: the clip has another "
-        "length, or was not scored.",
+        "with 90 % power that it moved at all. Nulls and faults of the acoustic path on "
+        f"{effort.panel} sentences, the others on {effort.graded}. {EMPTY} is no number: the clip has another "
+        f"length, or was not scored.{_unscored(found)}",
         _proxies(found),
         f"**What the tokens say**, means of {effort.sentences} sentences.",
         _tokens(found),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _unscored(found: Findings) -> str:
+    lost = [f"{words} ({found.unscored[metric]})" for metric, words in PROXIES if metric in found.unscored]
+    return f" Without any score: {'; '.join(lost)}." if lost else ""
 
 
 def insert(document: Path, text: str) -> None:
@@ -107,24 +114,28 @@ def _gates(found: Findings) -> str:
         if tally is not None:
             rows.append([words, *_tally(tally)])
     return _table(
-        ["gates", "FAIL", "inconclusive", "pass", "what failed", *(f"alarms of {r}" for r in RULES)], rows
+        ["gates", "drawn", "FAIL", "inconclusive", "pass", "what failed", *(f"alarms of {r}" for r in RULES)],
+        rows,
     )
 
 
 def _tally(tally: Tally) -> list[str]:
     failed = ", ".join(f"{metric} {count}" for metric, count in tally.failed.most_common()) or EMPTY
     outcomes = [str(tally.outcomes[word]) for word in ("fail", "inconclusive", "pass")]
-    return [*outcomes, failed, *(str(tally.alarmed[rule]) for rule in RULES)]
+    if tally.outcomes["fail"]:
+        outcomes[0] += f" ({tally.held_back})"
+    return [str(tally.draws), *outcomes, failed, *(str(tally.alarmed[rule]) for rule in RULES)]
 
 
 def _speed(found: Findings) -> str:
     if not found.speed or found.really_slowed is None:
-        return "Too few processes were timed."
+        return "Too few processes were timed for a table."
     rows = [
         _rates("none" if not each.slow_down else f"{each.slow_down * 100:.0f} %, by scaling", each)
         for each in found.speed
     ]
-    rows.append(_rates(f"a real busy loop, {(found.slowed_by or 0) * 100:+.1f} %", found.really_slowed))
+    measured = f"{(found.slowed_by or 0) * 100:+.1f} %"
+    rows.append(_rates(f"a real busy loop of {SLOWER * 100:.0f} %, measured {measured}", found.really_slowed))
     return _table(["slow-down", "ours: FAIL", "ours: PASS", *RULES], rows)
 
 
@@ -138,7 +149,7 @@ def _memory(found: Findings) -> str:
     if verdict is None or verdict.change is None:
         return ""
     return (
-        f"**Memory.** Processes that really hold 20 % more peak at {verdict.change * 100:+.1f} % of "
+        f"**Memory.** Processes that really hold {LARGER * 100:.0f} % more peak at {verdict.change * 100:+.1f} % of "
         f"{(verdict.base or 0) / 1e6:.0f} MB: {verdict.outcome} (limit {verdict.margin.fail * 100:.0f} %)."
     )
 
@@ -172,8 +183,12 @@ def surprises(found: Findings) -> list[str]:
             lines.append(f"not found: {condition.words}")
         elif expected(condition) == "pass" and first is not None:
             lines.append(f"cried wolf: {condition.words}, tier {first[0][-1]}, {first[1].metric}")
-    for words, tally in (("tiers 0 to 2", found.fed_gates), ("tier 3", found.free_gates)):
-        if tally and tally.outcomes["fail"]:
+    # chance has no part in fed tokens; speaking freely it has the share that a verdict's confidence leaves it
+    for words, tally, share in (
+        ("tiers 0 to 2", found.fed_gates, 0.0),
+        ("tier 3", found.free_gates, 1 - CONFIDENCE),
+    ):
+        if tally and tally.outcomes["fail"] - tally.held_back > share * tally.draws:
             lines.append(
                 f"cried wolf: {tally.outcomes['fail']} of {tally.draws} gates of {words} without a change"
             )

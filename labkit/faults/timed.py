@@ -1,6 +1,6 @@
 """Child: replay the reference's tokens, timed; slowed or grown on purpose. `python -m labkit.faults.timed FOLDER`
 
-The lab's own driver and clocks. A slow-down is a real busy loop after each decode step, and more memory is memory that
+The lab's own driver and clocks. A slow-down is a real busy loop among the decode steps, and more memory is memory that
 is really written to, so both arrive through everything that a real one would come through.
 """
 
@@ -24,16 +24,22 @@ INJECTED = "injected.json"
 
 
 class Slowed:
-    """A GPT stage with a busy loop of `spin_s` seconds of processor time after each step."""
+    """A GPT stage that after each step burns `share` of the processor time that the process took since the last loop.
 
-    def __init__(self, stage: Any, spin_s: float) -> None:
-        self._stage, self._spin_s = stage, spin_s
+    The share is of everything the process does (what decoder and vocoder took is paid for at the next step), and of
+    what it takes at that moment: a slow minute of the machine makes the loop longer, too.
+    """
+
+    def __init__(self, stage: Any, share: float) -> None:
+        self._stage, self._share, self._settled_s = stage, share, time.process_time()
 
     def step(self, codes: Any) -> Any:
         out = self._stage.step(codes)
-        until = time.process_time() + self._spin_s
+        now = time.process_time()
+        until = now + self._share * (now - self._settled_s)
         while time.process_time() < until:
             pass
+        self._settled_s = time.process_time()
         return out
 
     def __getattr__(self, name: str) -> Any:
@@ -41,7 +47,7 @@ class Slowed:
 
 
 def injected(folder: Path) -> Mapping[str, float]:
-    """`spin_s` and `ballast_bytes` of this process; nothing when it is an ordinary one."""
+    """`slow_share` and `ballast_bytes` of this process; nothing when it is an ordinary one."""
     file = folder / INJECTED
     found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return found
@@ -52,8 +58,8 @@ def work(job: Job, reporter: Reporter, spawned_at: float) -> None:
     extra = injected(job.folder)
     pipeline = open_recipe(job.spec)
     ballast = np.ones(int(extra.get("ballast_bytes", 0)), np.uint8)
-    if spin_s := extra.get("spin_s"):
-        pipeline.gpt = Slowed(pipeline.gpt, spin_s)
+    if share := extra.get("slow_share"):
+        pipeline.gpt = Slowed(pipeline.gpt, share)
     driver, references = driver_for(pipeline, job.spec), load_references(job)
     for repetition in range(-job.spec.warmups, job.spec.repeats):
         for text in job.texts:

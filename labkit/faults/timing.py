@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.errors import LabError
 from labkit.faults.timed import INJECTED
-from labkit.faults.work import Work
+from labkit.faults.work import Tell, Work
 from labkit.gate.order import load_forced
 from labkit.gate.spec import REFERENCE
 from labkit.run.clips import ReferenceSpeech, save_references
@@ -30,27 +30,35 @@ TEXTS, REPEATS = 2, 6
 
 @dataclass(frozen=True)
 class Timed:
-    """One process. cpu_s: by repetition, each the sum over sentences; steps of a repetition; peak memory."""
+    """One process. cpu_s: by repetition, each the sum over sentences; core_share: processor seconds for each second
+    that went by, median over samples (on a quiet machine about 1); peak memory."""
 
     cpu_s: list[float]
     median_s: float
-    steps: float
+    core_share: float
     rss_peak_bytes: float
 
 
-def time_processes(work: Work, base: int, head: int) -> None:
-    """`base` ordinary processes, `head` with a busy loop that costs 15 % and `head` with 20 % more memory.
+def time_processes(work: Work, base: int, head: int, tell: Tell) -> None:
+    """`base` ordinary processes, `head` with a busy loop of 15 % and `head` with 20 % more memory.
 
-    One after the other, never two at once; each is kept when it has ended.
+    One after the other, never two at once, the kinds in turns, so that a slow minute falls on all of them; each is kept
+    when it has ended.
     """
+    done, total = 0, base + 2 * head
     for number in range(base):
-        _process(work, f"base-{number:02d}", {})
-    ordinary = processes(work, "base")
-    spin_s = SLOWER * median(each.median_s / each.steps for each in ordinary)
-    ballast = LARGER * median(each.rss_peak_bytes for each in ordinary)
-    for number in range(head):
-        _process(work, f"slower-{number:02d}", {"spin_s": spin_s})
-        _process(work, f"larger-{number:02d}", {"ballast_bytes": ballast})
+        turn = [(f"base-{number:02d}", {})]
+        for of_head in range(number * head // base, (number + 1) * head // base):
+            turn.append((f"slower-{of_head:02d}", {"slow_share": SLOWER}))
+            turn.append((f"larger-{of_head:02d}", {}))
+        for name, extra in turn:
+            done += 1
+            if work.kept(name, PART) is not None:
+                continue
+            if name.startswith("larger"):
+                extra = {"ballast_bytes": LARGER * median(b.rss_peak_bytes for b in processes(work, "base"))}
+            tell(f"{done}/{total} time a fresh process: {name}")
+            _process(work, name, extra)
 
 
 def processes(work: Work, kind: str) -> list[Timed]:
@@ -60,8 +68,6 @@ def processes(work: Work, kind: str) -> list[Timed]:
 
 
 def _process(work: Work, name: str, extra: dict[str, float]) -> None:
-    if work.kept(name, PART) is not None:
-        return
     gate = work.gate
     spec = gate.run_spec(
         find_recipe(REFERENCE, load_recipes()), texts=min(TEXTS, len(work.items)), repeats=REPEATS, warmups=1
@@ -97,10 +103,9 @@ def _read(events: list[dict[str, Any]]) -> Timed:
     memory = next(each for each in events if each["kind"] == "memory")
     items = list(dict.fromkeys(each["item"] for each in samples))
     by_item = {item: [each["cpu_s"] for each in samples if each["item"] == item] for item in items}
-    first = {each["item"]: float(each["steps"]) for each in samples if each["repetition"] == 0}
     return Timed(
         cpu_s=[sum(values) for values in zip(*by_item.values(), strict=True)],
         median_s=sum(median(values) for values in by_item.values()),
-        steps=sum(first.values()),
+        core_share=median(each["cpu_s"] / each["latency_s"] for each in samples),
         rss_peak_bytes=float(memory["rss_peak_bytes"]),
     )

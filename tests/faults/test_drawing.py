@@ -56,11 +56,22 @@ def test_a_defect_in_one_arm_is_a_new_defect_in_some_gates() -> None:
 
 
 def test_free_gates_draw_different_renditions_for_the_two_sides() -> None:
-    tally = draw_free_gates([rendition(n) for n in range(4)], 20, None)
-    assert tally.draws == 20 and tally.outcomes["fail"] == 0
+    tally = draw_free_gates([rendition(n) for n in range(6)], 20, None)
+    assert tally.draws == 20 and tally.outcomes["fail"] == 0 and tally.held_back == 0
     poor = {m: {item: 1.0 for item in ITEMS} if m == "dnsmos_p808" else s for m, s in rendition(9).items()}
-    mixed = draw_free_gates([rendition(1), poor, rendition(2), rendition(3)], 20, None)
+    mixed = draw_free_gates([poor, *(rendition(n) for n in range(5))], 20, None)
     assert mixed.outcomes["pass"] < 20
+    with pytest.raises(ValueError, match="5 renditions for three sides of 2"):
+        draw_free_gates([rendition(n) for n in range(5)], 20, None)
+
+
+def test_a_defect_of_some_seeds_fails_free_gates_and_the_a_a_arm_holds_some_back() -> None:
+    broken = [rendition(n) for n in range(6)]
+    for n in (0, 1):
+        broken[n]["valid"]["s3"] = 0.0
+    tally = draw_free_gates(broken, 60, None)
+    assert 0 < tally.held_back < tally.outcomes["fail"] < 60
+    assert tally.record()["held_back"] == tally.held_back
 
 
 def test_a_large_slow_down_is_found_and_none_is_not() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,10 @@ def findings(missed: str = "", wolf: str = "") -> Findings:
         moved={each.name: {"plcmos": Movement(-0.3, 0.2, 24, 8)} for each in judged},
         forced={"block-int3": dict.fromkeys(("kl", "total_variation", "top1", "nll_delta", "hidden_error"), 0.25)},
         alarms={each.name: {rule: ["nll"] if each.role == "fault" else [] for rule in RULES} for each in judged},
-        fed_gates=Tally(100, Counter({"pass": 100}), Counter(), Counter({"asv": 3})),
+        fed_gates=Tally(100, 0, Counter({"pass": 100}), Counter(), Counter({"asv": 3})),
+        free_gates=Tally(1000, 4, Counter({"pass": 990, "fail": 10}), Counter({"valid": 10}), Counter()),
         speed=[rates], really_slowed=rates, slowed_by=0.148,
-        memory=Verdict(KL, "fail", change=0.2, base=4e8),
+        spread=0.013, core_share=0.98, memory=Verdict(KL, "fail", change=0.2, base=4e8),
     )  # fmt: skip
 
 
@@ -53,10 +55,28 @@ def test_the_page_has_a_row_for_every_condition() -> None:
     assert (
         "tier 1, `kl`" in text and "-0.30 [8]" in text and "+14.8 %" in text and "+20.0 % of 400 MB" in text
     )
-    assert "| tiers 0 to 2 | 0 | 0 | 100 | — | 3 | 0 | 0 |" in text
+    assert "| tiers 0 to 2 | 100 | 0 | 0 | 100 | — | 3 | 0 | 0 |" in text
+    assert "| tier 3, other seeds | 1000 | 10 (4) | 0 | 990 | valid 10 | 0 | 0 | 0 |" in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     widths = {line.count("|") for line in tables}
     assert len(tables) > 40 and all(count > 4 for count in widths)
+
+
+def test_the_words_count_what_was_run() -> None:
+    text = page(replace(findings(), effort=Effort(sentences=12, seeds=8, base_processes=15, timings=70)))
+    assert "freely with 8 seeds, 96 clips" in text and "no more than 2 of them" in text
+    assert (
+        "15 as they are, 5 with a real busy loop that burns 15 % of" in text
+        and "percent of 70 experiments" in text
+    )
+    assert "spread by 1.3 % (standard deviation)" in text
+    assert "busy:" not in text and "Without any score" not in text
+
+
+def test_a_busy_machine_and_missing_scorers_are_said() -> None:
+    text = page(replace(findings(), core_share=0.61, unscored={"plcmos": "speechmos is not installed"}))
+    assert "**The machine was busy:** half of the processes got less than 61 % of a core" in text
+    assert "Without any score: PLCMOS (speechmos is not installed)." in text
 
 
 def test_what_is_not_as_it_should_be_is_said() -> None:
@@ -64,6 +84,12 @@ def test_what_is_not_as_it_should_be_is_said() -> None:
     lines = surprises(findings(missed="tail-cut", wolf="int8"))
     assert len(lines) == 2
     assert lines[0].startswith("cried wolf: INT8") and lines[1] == "not found: 300 ms cut from the end"
+    often = Tally(
+        1000, 4, Counter({"fail": 15}), Counter(), Counter()
+    )  # 11 of 1000 are more than one in a hundred
+    assert surprises(replace(findings(), free_gates=often))[0].startswith(
+        "cried wolf: 15 of 1000 gates of tier 3"
+    )
     assert "**not found**" in page(findings(missed="tail-cut"))
 
 

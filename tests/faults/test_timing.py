@@ -59,7 +59,7 @@ def well(job: Job, reporter: Reporter, extra: dict[str, float]) -> int:
     for repetition in range(3):
         for text in job.texts:
             slow = 4 if repetition == 1 else 1  # one disturbed repetition
-            cpu_s = slow * (0.5 + 10 * extra.get("spin_s", 0.0))
+            cpu_s = slow * 0.5 * (1 + extra.get("slow_share", 0.0))
             reporter.event(
                 "sample", repetition=repetition, item=text.id, cpu_s=cpu_s, latency_s=1.0, steps=10
             )
@@ -71,13 +71,25 @@ def test_heads_are_slowed_and_grown_by_shares_of_the_base(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = children(monkeypatch, well)
-    timing.time_processes(work, 2, 1)
-    assert told == [{}, {}, {"spin_s": pytest.approx(0.15 * 1.0 / 20)}, {"ballast_bytes": pytest.approx(200)}]
+    said: list[str] = []
+    timing.time_processes(work, 2, 1, said.append)
+    assert told == [{}, {}, {"slow_share": 0.15}, {"ballast_bytes": pytest.approx(200)}]
+    assert said[0] == "1/4 time a fresh process: base-00" and len(said) == 4
     (slower,), (larger,) = timing.processes(work, "slower"), timing.processes(work, "larger")
     assert [each.median_s for each in timing.processes(work, "base")] == [1.0, 1.0]
     assert slower.median_s == pytest.approx(1.15) and slower.cpu_s[1] > 4 and larger.rss_peak_bytes == 1200
-    timing.time_processes(work, 2, 1)
-    assert len(told) == 4  # nothing is timed twice
+    assert slower.core_share == pytest.approx(0.575)
+    timing.time_processes(work, 2, 1, said.append)
+    assert len(told) == 4 and len(said) == 4  # nothing is timed twice
+
+
+def test_slowed_processes_come_in_turns_with_ordinary_ones(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = children(monkeypatch, well)
+    timing.time_processes(work, 4, 2, lambda line: None)
+    kinds = [next(iter(each), "base") for each in told]
+    assert kinds == ["base", "base", "slow_share", "ballast_bytes"] * 2
 
 
 def test_a_process_that_fails_is_an_error_with_its_name(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,20 +99,31 @@ def test_a_process_that_fails_is_an_error_with_its_name(work: Work, monkeypatch:
 
     children(monkeypatch, broken)
     with pytest.raises(LabError, match=r"timing base-00: no such voice Choose another\."):
-        timing.time_processes(work, 1, 1)
+        timing.time_processes(work, 1, 1, lambda line: None)
 
 
-def test_the_busy_loop_spends_processor_time_and_changes_no_answer(tmp_path: Path) -> None:
+def busy(seconds: float) -> None:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+def test_the_busy_loop_burns_a_share_of_what_the_process_used(tmp_path: Path) -> None:
     class Stage:
         steps = 0
 
         def step(self, codes: Any) -> StepOutput:
             self.steps += 1
+            busy(0.01)
             return StepOutput(codes, codes)
 
-    stage = Slowed(Stage(), 0.02)
+    stage = Slowed(Stage(), 0.5)
     before = time.process_time()
-    assert stage.step("codes").logits == "codes" and stage.steps == 1
-    assert time.process_time() - before >= 0.02
-    (tmp_path / "injected.json").write_text(json.dumps({"spin_s": 1}))
-    assert injected(tmp_path) == {"spin_s": 1} and injected(tmp_path / "none") == {}
+    for _ in range(4):
+        assert stage.step("codes").logits == "codes"
+        busy(0.02)  # what is done outside of the steps is paid for at the next one
+    used = time.process_time() - before
+    assert stage.steps == 4
+    assert used == pytest.approx(4 * 0.03 + 0.5 * (4 * 0.03 - 0.02), rel=0.05)
+    (tmp_path / "injected.json").write_text(json.dumps({"slow_share": 1}))
+    assert injected(tmp_path) == {"slow_share": 1} and injected(tmp_path / "none") == {}
