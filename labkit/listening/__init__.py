@@ -7,8 +7,8 @@
     panel.py     the test in a notebook
     votes.py     answers -> votes in the results store
 
-Means with two-way intervals, and how far each listener can be trusted, are in `labkit.compare.opinions`. Only these numbers
-are opinions: `human_mos` and `human_ab`. Votes lie in the results store (`labkit.results.ratings`).
+Means with two-way intervals, and how far each listener can be trusted, are in `labkit.compare.opinions`. Only these
+numbers are opinions: `human_mos` and `human_ab`. Votes lie in the results store (`labkit.results.ratings`).
 """
 
 from __future__ import annotations
