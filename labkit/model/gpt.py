@@ -190,13 +190,14 @@ class Gpt(nn.Module):
 
     def step(self, codes: Tensor, cache: KvCache) -> Tensor:
         """Feed the codes just drawn, [B, 4] -> hidden states [B, hidden]."""
-        return self._step(self.embed_codes(codes), cache)
+        return self.step_embedding(self.embed_codes(codes), cache)
 
     def step_text(self, ids: Tensor, cache: KvCache) -> Tensor:
         """Feed one text token per row, [B] -> hidden states [B, hidden]."""
-        return self._step(self.embed_text(ids), cache)
+        return self.step_embedding(self.embed_text(ids), cache)
 
-    def _step(self, embedding: Tensor, cache: KvCache) -> Tensor:
+    def step_embedding(self, embedding: Tensor, cache: KvCache) -> Tensor:
+        """Feed one embedding per row, [B, hidden] -> hidden states [B, hidden]."""
         cos, signed_sin = self.rope_at((cache.length - cache.padding)[:, None])
         end = cache.length + 1
         bias = None if cache.bias is None else cache.bias[..., :end]
