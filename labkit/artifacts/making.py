@@ -109,12 +109,14 @@ def _quantize_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, fl
     from labkit.export.graph import weight_bytes
     from labkit.quantize.dynamic import quantize_gpt_dynamic
     from labkit.quantize.static import quantize_static
-    from labkit.quantize.weight_only import quantize_weights
+    from labkit.quantize.weight_only import check_block, quantize_weights
 
+    options, gpt = job.plan.make_options, job.voice.config.gpt
+    if "block_size" in options:  # told before the export, which takes minutes at full size
+        check_block(int(options["block_size"]), {"every layer": gpt.hidden, "down": gpt.intermediate})
     source, manifest = _exact(job)
     job.say("quantizing")
     started = time.perf_counter()
-    options = job.plan.make_options
     feeds = _calibration_inputs(job, manifest["details"])  # nothing is spoken unless they are read
     if job.plan.choice.precision == "int8-dynamic":
         details = quantize_gpt_dynamic(source, folder, MODEL_FILE, HEAD_NODE, options, feeds, job.say)

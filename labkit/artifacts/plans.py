@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +31,15 @@ Inputs = dict[str, Any]
 class Maker:
     """One way of making files. Raise `version` whenever the same inputs would give other files than before.
 
-    `options` are the stage options that change the files, each with the values it may take, its default first.
+    `options` are the stage options that change the files, each with the values it may take, its default first;
+    `check` refuses those that contradict each other.
     """
 
     name: str
     version: int
     options: Mapping[str, tuple[Option, ...]] = field(default_factory=dict)
     packages: tuple[str, ...] = ("torch", "onnx", "onnxruntime")
+    check: Callable[[Mapping[str, Option]], None] | None = None
 
 
 _VOICE_FILES = Maker("voice-files", version=1, packages=())
@@ -46,8 +48,12 @@ _EXPORT_DECODER = Maker("export-network", version=2)
 _EXPORT_VOCODER = Maker("export-network", version=2, options=VOCODER_OPTIONS)
 _QUANTIZE_GPT_DYNAMIC = Maker("quantize-gpt-dynamic", version=3, options=dynamic.OPTIONS)
 _QUANTIZE_NETWORK_DYNAMIC = Maker("quantize-network-dynamic", version=1, options=dynamic.NETWORK_OPTIONS)
-_QUANTIZE_GPT_INT8 = Maker("quantize-gpt-int8-weight", version=3, options=weight_only.INT8_OPTIONS)
-_QUANTIZE_GPT_INT4 = Maker("quantize-gpt-int4-weight", version=3, options=weight_only.INT4_OPTIONS)
+_QUANTIZE_GPT_INT8 = Maker(
+    "quantize-gpt-int8-weight", version=3, options=weight_only.INT8_OPTIONS, check=weight_only.check_options
+)
+_QUANTIZE_GPT_INT4 = Maker(
+    "quantize-gpt-int4-weight", version=3, options=weight_only.INT4_OPTIONS, check=weight_only.check_options
+)
 _QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=3, options=static.OPTIONS)
 _HALVE_GPT = Maker("halve-gpt", version=1, options=GPT_OPTIONS)
 _HALVE_DECODER = Maker("halve-network", version=1)
@@ -174,6 +180,8 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
             raise SpecError(f"option {name!r} cannot be {value!r}; it may be {', '.join(map(repr, values))}.")
     if isinstance(engine, ChecksOptions):
         engine.check_options(stage, choice.options)
+    if maker.check:
+        maker.check({name: choice.options.get(name, values[0]) for name, values in maker.options.items()})
     return maker
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,16 +67,22 @@ def round_weight(weight: Tensor, bits: int, block: int | None, name: str = "weig
     if not MIN_BITS <= bits <= MAX_BITS:
         raise SpecError(f"{bits} bits: weights are rounded to {MIN_BITS} to {MAX_BITS} bits.")
     flat = weight.flatten(1)
-    width = block or flat.shape[1]
-    if width < 1 or flat.shape[1] % width:
-        raise SpecError(
-            f"block size {block} does not divide the {flat.shape[1]} inputs of {name}; "
-            f"{math.gcd(flat.shape[1], 128)} does, or leave it out for one scale a channel."
-        )
-    grouped = flat.unflatten(1, (-1, width))
+    if block is not None:
+        check_block(block, {name: flat.shape[1]})
+    grouped = flat.unflatten(1, (-1, block or flat.shape[1]))
     largest = 2 ** (bits - 1) - 1
     scale = (grouped.abs().amax(-1, keepdim=True) / largest).clamp(min=torch.finfo(weight.dtype).tiny)
     return ((grouped / scale).round() * scale).flatten(1).view(weight.shape)
+
+
+def check_block(block: int, widths: Mapping[str, int]) -> None:
+    """SpecError for a block size that does not divide a width; `widths`: how many inputs each product has, by name."""
+    for name, inputs in widths.items():
+        if block < 1 or inputs % block:
+            raise SpecError(
+                f"block size {block} does not divide the {inputs} inputs of {name}; "
+                f"{math.gcd(*widths.values(), 128)} does, or leave it out for one scale a channel."
+            )
 
 
 def round_blocks(network: nn.Module, which: str, bits: int) -> None:

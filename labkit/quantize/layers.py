@@ -27,9 +27,14 @@ class LayerList(tuple[Option, ...]):
         return ",".join(map(str, sorted({int(part) for part in parts})))
 
 
+def numbers_in(option: str, value: Option) -> frozenset[int]:
+    """The numbers that a value names."""
+    return frozenset(map(int, filter(None, LayerList().canonical(option, value).split(","))))
+
+
 def layers_of(option: str, value: Option, layers: int) -> frozenset[int]:
     """The numbers that a value names; SpecError when the voice has no such layer."""
-    numbers = frozenset(map(int, filter(None, LayerList().canonical(option, value).split(","))))
+    numbers = numbers_in(option, value)
     if numbers and max(numbers) >= layers:
         raise SpecError(
             f"option {option!r}: there is no layer {max(numbers)}; this voice's GPT has layers 0 to {layers - 1}."

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import SpecError
 from labkit.quantize.blocks import Algorithm, quantize_blocks
-from labkit.quantize.layers import LayerList, layer_of, layers_of
+from labkit.quantize.layers import LayerList, layer_of, layers_of, numbers_in
 from labkit.quantize.observing import Feed, Tell, grams
 from labkit.quantize.onnx_files import constant_products, count_layers, left_alone, save, take_weight
 from labkit.spec import Option
@@ -50,6 +50,26 @@ _DOMAIN = "com.microsoft"
 _ALGORITHMS: Mapping[str, Algorithm] = {"rtn": "rtn", "hqq": "hqq", "gptq": "gptq"}
 
 
+def check_options(options: Mapping[str, Option]) -> None:
+    """SpecError for options that contradict each other; `options` are complete."""
+    if options["algorithm"] == "hqq" and options["symmetric"]:
+        raise SpecError("options algorithm: hqq and symmetric: true contradict each other; drop symmetric.")
+    exact, wider = (numbers_in(name, options.get(name, "")) for name in ("fp32_layers", "int8_layers"))
+    if twice := sorted(exact & wider):
+        raise SpecError(f"options fp32_layers and int8_layers both name layer {twice[0]}; keep it in one.")
+
+
+def check_block(block: int, widths: Mapping[str, int]) -> None:
+    """SpecError for a block size that does not divide a width; `widths`: how many inputs each product has, by name."""
+    for name, inputs in widths.items():
+        if inputs % block:
+            fitting = [size for size in (128, 64, 32, 16) if not any(each % size for each in widths.values())]
+            remedy = f"choose {', '.join(map(str, fitting))}" if fitting else "choose int8-dynamic"
+            raise SpecError(
+                f"block_size {block} does not divide the {inputs} inputs of {name}; {remedy} for this voice."
+            )
+
+
 def quantize_weights(
     source: Path,
     folder: Path,
@@ -68,14 +88,14 @@ def quantize_weights(
     """
     import onnx
 
-    algorithm, symmetric = options["algorithm"], bool(options["symmetric"])
-    if algorithm == "hqq" and symmetric:
-        raise SpecError("options algorithm: hqq and symmetric: true contradict each other; drop symmetric.")
+    check_options(options)
+    algorithm = options["algorithm"]
     graph = onnx.load(source / model)
     excluded = left_alone(graph, heads, options)
-    wider = _layers_in_8_bits(graph, options)
+    wider = layers_of("int8_layers", options.get("int8_layers", ""), count_layers(graph))
     products = constant_products(graph, excluded)
-    _require_division(graph, products, int(options["block_size"]))
+    inputs_of = {tensor.name: tensor.dims[0] for tensor in graph.graph.initializer if tensor.dims}
+    check_block(int(options["block_size"]), {node.name: inputs_of[node.input[1]] for node in products})
     inputs = (node.input[0] for node in products)
     seen = grams(source / model, inputs, feeds, tell) if algorithm == "gptq" else {}
     in_8_bits = {**options, "symmetric": INT8_OPTIONS["symmetric"][0]}
@@ -93,27 +113,6 @@ def quantize_weights(
     save(graph, folder / model)
     counts = {"quantized_nodes": len(products), "excluded_nodes": excluded, "bits": bits}
     return {"tool": "labkit", **counts, **options}
-
-
-def _layers_in_8_bits(graph: onnx.ModelProto, options: Mapping[str, Option]) -> frozenset[int]:
-    """The layers in 8 bits among others in 4."""
-    layers = count_layers(graph)
-    exact, wider = (layers_of(name, options.get(name, ""), layers) for name in ("fp32_layers", "int8_layers"))
-    if twice := sorted(exact & wider):
-        raise SpecError(f"options fp32_layers and int8_layers both name layer {twice[0]}; keep it in one.")
-    return wider
-
-
-def _require_division(graph: onnx.ModelProto, products: list[onnx.NodeProto], block: int) -> None:
-    inputs_of = {tensor.name: tensor.dims[0] for tensor in graph.graph.initializer if tensor.dims}
-    widths = {node.name: inputs_of[node.input[1]] for node in products}
-    for name, inputs in widths.items():
-        if inputs % block:
-            fitting = [size for size in (128, 64, 32, 16) if not any(each % size for each in widths.values())]
-            remedy = f"choose {', '.join(map(str, fitting))}" if fitting else "choose int8-dynamic"
-            raise SpecError(
-                f"block_size {block} does not divide the {inputs} inputs of {name}; {remedy} for this voice."
-            )
 
 
 def _in_blocks(

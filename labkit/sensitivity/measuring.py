@@ -45,7 +45,7 @@ def sensitivity(
     """
     import pandas as pd
 
-    from labkit.model.rounding import MAX_BITS, MIN_BITS, units_of
+    from labkit.model.rounding import MAX_BITS, MIN_BITS, check_block, units_of
     from labkit.sensitivity.comparing import mean_figures
     from labkit.sensitivity.rounding import KINDS, count, rounded
 
@@ -62,6 +62,10 @@ def sensitivity(
         threads=threads,
         minimum=MIN_TEXTS,
     )
+    if block is not None and "gpt" in stages:  # the others' widths are known when they are loaded
+        check_block(
+            block, {"layers.0.qkv": voice.config.gpt.hidden, "layers.0.down": voice.config.gpt.intermediate}
+        )
     warn_of_random_weights(voice)
     tell = progress or (lambda _: None)
     recorded.record(tell)

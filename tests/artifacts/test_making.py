@@ -10,7 +10,7 @@ import pytest
 from labkit.artifacts import making
 from labkit.artifacts.files import ArtifactFolder
 from labkit.artifacts.plans import plan_stage
-from labkit.errors import ParityError
+from labkit.errors import ParityError, SpecError
 from labkit.export.networks_onnx import VOCODER_HEAD
 from labkit.spec import Option, StageChoice
 from labkit.voices import Voice
@@ -23,6 +23,16 @@ def make(voice: Voice, cache: Path, precision: str, stage: str = "gpt", **option
     )
     manifest = making.make(plan, voice, "hidden", ArtifactFolder(cache), lines.append)
     return manifest, lines
+
+
+def test_a_block_that_does_not_fit_the_voice_is_refused_before_anything_is_exported(
+    tiny_voice: Voice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "_exact", lambda _: pytest.fail("work was begun"))
+    with pytest.raises(
+        SpecError, match=r"block_size 32 does not divide the 48 inputs of every layer; choose int8-dynamic"
+    ):
+        make(tiny_voice, tmp_path, "int4-weight")
 
 
 def test_a_quantized_gpt_is_made_from_the_exported_one_and_both_are_kept(

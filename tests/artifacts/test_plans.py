@@ -67,7 +67,10 @@ def test_another_tool_version_is_another_artifact(tiny_voice: Voice, monkeypatch
             choice(graph_optimization_level="most"),
             "'graph_optimization_level' cannot be 'most'; it may be 'all'",
         ),
+        (choice("int4-weight", algorithm="hqq", symmetric=True), "hqq and symmetric: true contradict"),
+        (choice("int4-weight", fp32_layers="0,1", int8_layers=1), "both name layer 1; keep it in one"),
         (StageChoice(options={"arena": True}), "option 'arena' is unknown to engine 'torch' in fp32"),
+        (StageChoice(options={"istft": "numpy"}), "option 'istft' is for stage 'vocoder'"),
         (
             StageChoice(engine="onnx"),
             "engine 'onnx' is unknown; known engines: torch, torch-compile, ort-cpu",

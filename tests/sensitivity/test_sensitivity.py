@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit.calibration import calibration_set, recordings
+from labkit.calibration import CalibrationSet, calibration_set, recordings
 from labkit.errors import CalibrationError, SpecError, UserError
 from labkit.model.checkpoint import load_decoder, load_gpt
 from labkit.sensitivity import at_bits, by_part, files, sensitivity, sensitivity_bars
@@ -113,7 +113,10 @@ def test_the_codes_path_hears_no_hidden_states(tiny_voice: Voice) -> None:
         ({"block": 32, "stages": ("gpt",)}, r"block size 32 does not divide the 48 inputs of layers\.0\.qkv"),
     ],
 )
-def test_wrong_requests_are_named(tiny_voice: Voice, options, words) -> None:
+def test_wrong_requests_are_named_before_a_sentence_is_spoken(
+    tiny_voice: Voice, options, words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CalibrationSet, "record", lambda *_: pytest.fail("work was begun"))
     with pytest.raises(SpecError, match=words):
         table_of(tiny_voice, **options)
 
