@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import InvalidAudioError, LabError, SpecError, UserError
-from labkit.spec import MAX_THREADS, AudioPath, Recipe, check_device, find_recipe, load_recipes
+from labkit.spec import MAX_SEED, MAX_THREADS, AudioPath, Recipe, check_device, find_recipe, load_recipes
 from labkit.text.prompts import DEFAULT_STYLE
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def say(
         raise SpecError(f"audio path {audio_path!r} is unknown; choose hidden or codes.")
     if not 1 <= threads <= MAX_THREADS:
         raise SpecError(f"threads {threads}: give a number from 1 to {MAX_THREADS}.")
+    if not 0 <= seed <= MAX_SEED:
+        raise SpecError(f"seed {seed}: give a number from 0 to {MAX_SEED}.")
     check_device(device)
 
     from labkit.model.sampling import CODE_SAMPLING

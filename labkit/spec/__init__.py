@@ -21,6 +21,7 @@ from labkit.spec.recipes import (
     read_recipes,
 )
 from labkit.spec.runs import (
+    MAX_SEED,
     MAX_THREADS,
     AudioPath,
     Limits,
@@ -34,6 +35,7 @@ from labkit.spec.runs import (
 from labkit.spec.sweeps import SweepSpec, load_sweep
 
 __all__ = [
+    "MAX_SEED",
     "MAX_THREADS",
     "STAGES",
     "AudioPath",

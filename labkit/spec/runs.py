@@ -20,7 +20,8 @@ AudioPath = Literal["hidden", "codes"]
 ScenarioName = Literal["replay", "single", "stream", "batch", "long-text", "load", "soak"]
 MAX_THREADS = 256  # thread pools of this many start anywhere; OpenMP crashes with tens of thousands
 Threads = Annotated[int, Field(ge=1, le=MAX_THREADS)]
-Seed = Annotated[int, Field(ge=0)]
+MAX_SEED = 2**63 - 1  # tables of runs hold signed 64 bits
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 
 

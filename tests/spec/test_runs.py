@@ -31,6 +31,12 @@ def test_a_run_refuses_what_json_cannot_say() -> None:
         parse_run({"recipe": {"name": "x"}, "seed": float("nan")}, place="cell")
 
 
+def test_a_seed_fits_the_tables_that_it_goes_into() -> None:
+    assert parse_run({"recipe": {"name": "x"}, "seed": 2**63 - 1}, place="cell").seed == 2**63 - 1
+    with pytest.raises(SpecError, match=r"seed.*less than or equal to 9223372036854775807"):
+        parse_run({"recipe": {"name": "x"}, "seed": 2**63}, place="cell")
+
+
 def test_equal_work_has_equal_hashes_and_limits_do_not_count() -> None:
     run = RunSpec(recipe=Recipe(name="torch-fp32"))
     assert run.work_hash() == RunSpec(recipe=Recipe(name="torch-fp32")).work_hash()
