@@ -32,6 +32,7 @@ HUB_ID = "2Noise/ChatTTS"
 _HUB_NAMES = ("chattts", HUB_ID.lower())
 _RANDOM_FORMAT = 1  # raise when the same seed starts to mean other weights
 _CHATTTS_LICENCE = "CC BY-NC 4.0"
+_SHOWN = 60  # characters of a speaker string in a message
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ class Voice:
                 _seed(wanted, "speaker"), SpeakerStatistics.from_string(self.card.speaker_statistics)
             )
         if wanted.isascii():
-            raise SpeakerError(f"speaker {wanted!r} is unknown to voice {self.name!r}; {self._choices()}")
+            shown = wanted if len(wanted) <= _SHOWN else f"{wanted[:_SHOWN]}…"
+            raise SpeakerError(f"speaker {shown!r} is unknown to voice {self.name!r}; {self._choices()}")
         return SpeakerEmbedding.from_string(wanted, self.config.gpt.hidden)
 
     def unknown_words(self, text: str) -> tuple[str, ...]:

@@ -63,6 +63,9 @@ def test_every_command_helps_with_an_example(command, monkeypatch, capsys) -> No
         (["report", "no-such-sweep"], ["no-such-sweep", "recorded sweeps"]),
         (["say", "one", "--device", "tpu"], ["tpu", "cuda"]),
         (["say", "one", "--threads", "100000"], ["100000", "256"]),
+        (["say", "one", "--seed", str(2**63)], [str(2**63), "give a number from 0 to"]),
+        (["say", "one", "--speaker", "x" * 5000], ["'" + "x" * 60 + "…'", "named speakers"]),
+        (["recipes", "--device", "tpu"], ["tpu", "cuda"]),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
 )

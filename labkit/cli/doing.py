@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from labkit.cli.words import (
     progress_lines,
 )
 from labkit.spec import AudioPath
-
-if TYPE_CHECKING:
-    pass
 
 
 def say(

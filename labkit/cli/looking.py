@@ -28,8 +28,9 @@ def recipes(
 ) -> None:
     """List recipes and whether each can run on this machine. Example: `labkit recipes --device cuda`"""
     from labkit.pipeline import recipe_availability
-    from labkit.spec import load_recipes
+    from labkit.spec import check_device, load_recipes
 
+    check_device(device)
     known = load_recipes(*(recipes or []))
     answers = {name: recipe_availability(recipe, device) for name, recipe in known.items()}
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from labkit.cli.words import (
     print_summary,
 )
 from labkit.errors import UserError
-
-if TYPE_CHECKING:
-    pass
 
 
 def report(

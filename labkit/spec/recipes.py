@@ -87,6 +87,8 @@ def parse_recipes(text: str, *, place: str) -> dict[str, Recipe]:
             raise SpecError(
                 f"{where} must be a mapping such as {{gpt: {{engine: ort-cpu}}}}, not {type(body).__name__}."
             )
+        if "name" in (body or {}):
+            raise SpecError(f"{where}: leave out the key 'name': a recipe is called what stands before it.")
         recipes[name] = validate(Recipe, {"name": name, **(body or {})}, text, where)
     return recipes
 

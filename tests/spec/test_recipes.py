@@ -35,6 +35,7 @@ def test_own_recipes_replace_shipped_ones(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("a: {gptt: {engine: torch}}", ["unknown key 'gptt'", "'gpt'"]),
+        ("a: {name: b}", ["'a'", "leave out the key 'name'"]),
         ("a: {gpt: {engin: torch}}", ["unknown key 'engin'", "'engine'"]),
         ("a: {gpt: {precision: int7}}", ["gpt.precision", "int7"]),
         ("a: {pipeline: upstream, gpt: {engine: torch}}", ["pipeline", "keep one"]),
