@@ -144,11 +144,15 @@ def log_file(folder: Path, task: str) -> Path:
 
 def describe(error: BaseException) -> Event:
     """An exception as the fields of a `Failure`, the run status it means, and whether the user can mend it."""
+    # other classes have a `reason` too, which is a part of what they say
+    message, remedy = (
+        (error.reason, error.remedy) if isinstance(error, UnavailableError) else (str(error), "")
+    )
     return {
         "status": status_of(error),
         "type": type(error).__name__,
-        "message": getattr(error, "reason", None) or str(error) or type(error).__name__,
-        "remedy": getattr(error, "remedy", ""),
+        "message": message or type(error).__name__,
+        "remedy": remedy,
         "traceback": "".join(traceback.format_exception(error)),
         "user": isinstance(error, UserError),
     }

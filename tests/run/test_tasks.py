@@ -79,6 +79,12 @@ def test_a_failure_names_class_message_remedy_and_place() -> None:
     assert describe(MemoryError())["message"] == "MemoryError"
 
 
+def test_another_library_s_reason_is_no_whole_message() -> None:
+    with pytest.raises(UnicodeDecodeError) as caught:
+        b"caf\xe9".decode()
+    assert describe(caught.value)["message"] == str(caught.value) != caught.value.reason
+
+
 def test_the_user_s_error_comes_back_as_itself() -> None:
     raised = user_error(describe(CheckpointError("Decoder.safetensors: truncated")))
     assert isinstance(raised, CheckpointError) and raised.exit_code == 2
