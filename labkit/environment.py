@@ -15,6 +15,7 @@ from typing import Any
 
 PACKAGES = (
     "labkit", "numpy", "scipy", "pandas", "torch", "onnx", "onnxruntime", "onnxruntime-gpu", "onnxruntime-directml",
+    "openvino",
     "tokenizers", "safetensors", "soxr", "ctranslate2", "faster-whisper", "speechmos", "jiwer", "papermill",
 )  # fmt: skip
 # the instruction sets that decide which kernels a CPU backend takes

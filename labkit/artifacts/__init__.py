@@ -20,7 +20,7 @@ import labkit.errors
 from labkit.artifacts.files import ArtifactFolder
 from labkit.artifacts.plans import Plan, check_recipe, plan_stage, voice_files
 from labkit.engines.base import Artifact
-from labkit.errors import ArtifactError
+from labkit.errors import ArtifactError, UnavailableError
 from labkit.spec import Recipe, StageName
 from labkit.voices import cache_folder
 
@@ -124,6 +124,8 @@ def _make_in_child(
             child.stdin.close()
         for line in child.stdout:
             message: dict[str, Any] = json.loads(line)
+            if "unavailable" in message:
+                raise UnavailableError(**message["unavailable"])
             if "failure" in message:
                 failure = message["failure"]
             else:

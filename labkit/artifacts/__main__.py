@@ -10,7 +10,7 @@ from pathlib import Path
 from labkit.artifacts.files import ArtifactFolder
 from labkit.artifacts.making import make
 from labkit.artifacts.plans import plan_stage
-from labkit.errors import LabError
+from labkit.errors import LabError, UnavailableError
 from labkit.spec import StageChoice
 from labkit.voices import resolve_voice
 
@@ -30,6 +30,9 @@ def main() -> int:
             choice = StageChoice.model_validate(wanted["choice"])
             plan = plan_stage(wanted["stage"], choice, voice, request["audio_path"])
             make(plan, voice, request["audio_path"], store, lambda line: reply(progress=line))
+    except UnavailableError as error:
+        reply(unavailable={"reason": error.reason, "remedy": error.remedy})
+        return error.exit_code
     except LabError as error:
         reply(failure={"kind": type(error).__name__, "message": str(error)})
         return error.exit_code

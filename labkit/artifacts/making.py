@@ -85,6 +85,25 @@ def _export_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, floa
     return details, {"export": time.perf_counter() - started}
 
 
+def _export_openvino_gpt(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    from labkit.export.gpt_openvino import export_openvino_gpt
+    from labkit.model.checkpoint import load_gpt
+    from labkit.quantize.openvino_weights import rounding
+
+    job.say("exporting")
+    started = time.perf_counter()
+    precision, options = job.plan.choice.precision, job.plan.make_options
+    bits = {"int8-weight": 8, "int4-weight": 4}.get(precision)
+    details = export_openvino_gpt(
+        load_gpt(job.voice.folder),
+        folder,
+        bfloat16=precision == "bf16",
+        rounding=rounding(bits, options, job.say) if bits else None,
+    )
+    details |= {**options, "speaker_token": job.plan.speaker_token}
+    return details, {"export": time.perf_counter() - started}
+
+
 def _export_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
     from labkit.export.networks_onnx import MODEL_FILE, export_network
     from labkit.model import checkpoint
@@ -191,6 +210,7 @@ def _calibration_inputs(job: _Job, details: Mapping[str, Any]) -> Iterator[dict[
 _MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]]]] = {
     "export-gpt": _export_gpt,
     "export-network": _export_network,
+    "openvino-gpt": _export_openvino_gpt,
     "halve-gpt": _halve,
     "halve-network": _halve,
     "quantize-gpt-dynamic": _quantize_gpt,
@@ -215,7 +235,7 @@ def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figur
         made, choice=StageChoice(), folder=voice.folder, files=voice_files(plan.stage, path),
         details={"speaker_token": plan.speaker_token},
     )  # fmt: skip
-    kinds: dict[str, Kind] = {"fp32": "exact", "fp16": "half", "int4-weight": "coarse"}
+    kinds: dict[str, Kind] = {"fp32": "exact", "fp16": "half", "bf16": "half", "int4-weight": "coarse"}
     kind = kinds.get(plan.choice.precision, "quantized")
     reference, candidate = (
         get_engine(each.choice.engine).load(plan.stage, each, device="cpu", threads=1, audio_path=path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from labkit.artifacts.files import content_hash
@@ -17,7 +17,7 @@ from labkit.engines.base import ChecksOptions, get_engine
 from labkit.errors import SpecError
 from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.model import layout
-from labkit.quantize import dynamic, ranges, static, weight_only
+from labkit.quantize import dynamic, openvino_weights, ranges, static, weight_only
 from labkit.quantize.layers import LayerList, layers_of
 from labkit.spec import Option, Recipe, StageChoice, StageName
 
@@ -58,6 +58,9 @@ _QUANTIZE_GPT_STATIC = Maker("quantize-gpt-static", version=3, options=static.OP
 _HALVE_GPT = Maker("halve-gpt", version=1, options=GPT_OPTIONS)
 _HALVE_DECODER = Maker("halve-network", version=1)
 _HALVE_VOCODER = Maker("halve-network", version=1, options=VOCODER_OPTIONS)
+_OPENVINO_GPT = Maker("openvino-gpt", version=1, packages=("torch", "openvino"))
+_OPENVINO_GPT_INT8 = replace(_OPENVINO_GPT, options=openvino_weights.INT8_OPTIONS)
+_OPENVINO_GPT_INT4 = replace(_OPENVINO_GPT, options=openvino_weights.INT4_OPTIONS)
 
 # (engine, stage, precision) -> maker; engines that are not here read the voice's own files
 _MAKERS: dict[tuple[str, StageName, str], Maker] = {
@@ -73,6 +76,13 @@ _MAKERS: dict[tuple[str, StageName, str], Maker] = {
     ("ort-cpu", "gpt", "int8-static"): _QUANTIZE_GPT_STATIC,
     ("ort-cpu", "gpt", "int8-weight"): _QUANTIZE_GPT_INT8,
     ("ort-cpu", "gpt", "int4-weight"): _QUANTIZE_GPT_INT4,
+    ("openvino", "gpt", "fp32"): _OPENVINO_GPT,
+    ("openvino", "gpt", "bf16"): _OPENVINO_GPT,
+    ("openvino", "gpt", "int8-weight"): _OPENVINO_GPT_INT8,
+    ("openvino", "gpt", "int4-weight"): _OPENVINO_GPT_INT4,
+    ("openvino", "decoder", "fp32"): _EXPORT_DECODER,
+    ("openvino", "decoder", "bf16"): _EXPORT_DECODER,
+    ("openvino", "vocoder", "fp32"): _EXPORT_VOCODER,
 }
 
 

@@ -171,6 +171,7 @@ _REGISTRY: dict[str, str] = {
     "torch": "labkit.engines.torch_engine:TorchEngine",
     "torch-compile": "labkit.engines.torch_compile:TorchCompileEngine",
     "ort-cpu": "labkit.engines.ort_cpu:OrtCpuEngine",
+    "openvino": "labkit.engines.openvino_engine:OpenVinoEngine",
 }
 
 

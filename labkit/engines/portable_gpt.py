@@ -86,11 +86,15 @@ class PortableGpt:
         end = self._length + embeddings.shape[1]
         if end > self._capacity:
             raise ValueError(f"position {end} exceeds the capacity {self._capacity} given to reset")
-        made = self.run({"embeddings": embeddings, "padding": self._padding, **self._cache})
-        self._cache = {name: made[name.replace("past", "present", 1)] for name in self._cache}
+        made = self._pass(embeddings)
         self._length = end
         logits = made["logits"].reshape(len(embeddings), self.codebooks, -1)
         return StepOutput(logits, made["hidden"])
+
+    def _pass(self, embeddings: FloatArray) -> Mapping[str, NDArray[Any]]:
+        made = self.run({"embeddings": embeddings, "padding": self._padding, **self._cache})
+        self._cache = {name: made[name.replace("past", "present", 1)] for name in self._cache}
+        return made
 
     def _require_cache(self, batch: int) -> None:
         if self._batch != batch:

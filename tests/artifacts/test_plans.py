@@ -72,8 +72,12 @@ def test_another_tool_version_is_another_artifact(tiny_voice: Voice, monkeypatch
         (StageChoice(options={"arena": True}), "option 'arena' is unknown to engine 'torch' in fp32"),
         (StageChoice(options={"istft": "numpy"}), "option 'istft' is for stage 'vocoder'"),
         (
+            StageChoice(engine="openvino", precision="fp16"),
+            "engine 'openvino' cannot run it in fp16; it can in fp32, bf16, int8-weight, int4-weight",
+        ),
+        (
             StageChoice(engine="onnx"),
-            "engine 'onnx' is unknown; known engines: torch, torch-compile, ort-cpu",
+            "engine 'onnx' is unknown; known engines: torch, torch-compile, ort-cpu, openvino",
         ),
     ],
 )
