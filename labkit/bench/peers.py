@@ -22,11 +22,13 @@ STEP, THREADS, SOUND = "step", "threads", "sound"
 RACES = (STEP, THREADS, SOUND)
 STEP_RECIPES = (
     BASE, "torch-fp32", "torch-bf16", "torch-compile-bf16", "ort-fp32", "ort-int8-dynamic", "ort-int8-dynamic-narrow",
-    "ort-int8-weight",
-    "ort-int8-weight-128", "ort-int4-rtn", "ort-int4-rtn-128",
+    "ort-int8-weight", "ort-int8-weight-128", "ort-int4-rtn", "ort-int4-rtn-128",
+    "openvino-fp32", "openvino-bf16", "openvino-int8-weight", "openvino-int4-hqq",
 )  # fmt: skip
-THREAD_RECIPES = (BASE, "ort-fp32", "ort-int8-dynamic", "ort-int4-rtn-128")
-SOUND_RECIPES = (BASE, "torch-fp32", "torch-bf16", "torch-bf16-fft", "ort-fp32", "ort-int8-all")
+THREAD_RECIPES = (BASE, "ort-fp32", "ort-int8-dynamic", "ort-int4-rtn-128", "openvino-fp32")
+SOUND_RECIPES = (
+    BASE, "torch-fp32", "torch-bf16", "torch-bf16-fft", "ort-fp32", "ort-int8-all", "openvino-fp32", "openvino-bf16",
+)  # fmt: skip
 TITLES: Mapping[str, str] = {
     STEP: "one decode step on one core",
     THREADS: "one decode step on one thread and on two",
