@@ -62,3 +62,7 @@ class InvalidAudioError(LabError):
 
 class StoreError(LabError):
     """A results folder that cannot be written, or a document that cannot be read."""
+
+
+class ResultsFolderError(UserError, StoreError):
+    """A results folder that cannot be written, found before any work: another one can be named."""

@@ -54,6 +54,10 @@ def test_every_command_helps_with_an_example(command, monkeypatch, capsys) -> No
         (["run", "torch-fp32", "--corpus", "nanno-eval"], ["nanno-eval", "nano-eval"]),
         (["run", "torch-fp32", "--device", "gpu7"], ["gpu7", "cuda"]),
         (["run", "torch-fp32", "--recipes", "nowhere.yaml"], ["nowhere.yaml"]),
+        (
+            ["run", "torch-fp32", "--results", "/dev/null"],
+            ["/dev/null", "choose another folder with --results"],
+        ),
         (["sweep", "nowhere.yaml"], ["nowhere.yaml"]),
         (["sensitivity", "-o", "no/such/folder/x.csv"], ["no/such/folder"]),
         (["sensitivity", "-o", "x.xlsx"], ["x.xlsx", ".csv"]),

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from labkit.errors import StoreError, UserError
+from labkit.errors import ResultsFolderError, StoreError, UserError
 from labkit.results.migrate import migrate
 from labkit.results.ratings import Vote, read_votes
 from labkit.results.schema import RunDocument
@@ -82,16 +82,16 @@ class Store:
         self.sweeps_folder = self.folder / "sweeps"
 
     def check_writable(self) -> None:
-        """Prove before any work that a result can be kept; `StoreError` says why not and what to do."""
+        """Prove before any work that a result can be kept; `ResultsFolderError` says why not and what to do."""
         probe = self.runs_folder / f".probe-{os.getpid()}-{secrets.token_hex(3)}"
         try:
             write_atomic(probe, b"0" * 4096)
             probe.unlink()
             free = shutil.disk_usage(self.runs_folder).free
         except OSError as error:
-            raise self._error("written", error) from error
+            raise ResultsFolderError(str(self._error("written", error))) from error
         if free < MIN_FREE_BYTES:
-            raise StoreError(
+            raise ResultsFolderError(
                 f"results folder {self.folder}: only {free // 2**20} MiB are free, "
                 f"{MIN_FREE_BYTES // 2**20} are needed; {_REMEDIES[errno.ENOSPC]}."
             )
