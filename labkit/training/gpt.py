@@ -39,7 +39,7 @@ MAX_WORDS = 12
 class GptStage:
     schedule: Schedule = field(
         default_factory=lambda: Schedule(
-            steps=16_500, peak=2e-3, warmup=100, floor=0.03, betas=(0.9, 0.95), weight_decay=0.05, muon=True
+            steps=15_500, peak=2e-3, warmup=100, floor=0.03, betas=(0.9, 0.95), weight_decay=0.05, muon=True
         )
     )
     seed: int = 3

@@ -39,14 +39,14 @@ class VocoderStage:
         default_factory=lambda: Schedule(steps=2600, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
     )
     polish: Schedule = field(
-        default_factory=lambda: Schedule(steps=1800, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
+        default_factory=lambda: Schedule(steps=3400, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
     )
     seed: int = 2
     batch: int = 12
     frames: int = 64
     decoded_share: float = 0.6  # of the inputs come from the DVAE, the rest are real mels
     judge_rate: float = 4e-4
-    adversarial_weight: float = 0.05
+    adversarial_weight: float = 0.15
     feature_weight: float = 0.5
     discriminated: int = 6  # rows of a batch that the discriminators see
 
