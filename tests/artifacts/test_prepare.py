@@ -9,7 +9,7 @@ import pytest
 
 from labkit.artifacts import prepare
 from labkit.engines.base import Artifact
-from labkit.errors import ArtifactError, CheckpointError, SpecError
+from labkit.errors import ArtifactError, CheckpointError, SpecError, UnavailableError
 from labkit.spec import Recipe, StageChoice, StageName
 from labkit.voices import Voice
 
@@ -87,6 +87,22 @@ def test_a_killed_making_process_is_reported_and_leaves_nothing(
     with pytest.raises(ArtifactError, match=r"gpt ort-cpu fp32, vocoder ort-cpu fp32.*signal 9"):
         prepare(RECIPE, tiny_voice, cache=tmp_path)
     assert list(tmp_path.rglob("*.onnx")) == []
+
+
+def test_what_the_making_process_cannot_run_is_unavailable_here_too(
+    tiny_voice: Voice, tmp_path: Path, monkeypatch
+) -> None:
+    """The making process without the package of the engine that the files are for."""
+    program = (
+        "import importlib.util, sys; "
+        "find = importlib.util.find_spec; "
+        "importlib.util.find_spec = lambda name, *rest: None if name == 'onnxruntime' else find(name, *rest); "
+        "from labkit.artifacts.__main__ import main; sys.exit(main())"
+    )
+    monkeypatch.setattr("labkit.artifacts.making_command", lambda: [sys.executable, "-c", program])
+    with pytest.raises(UnavailableError, match="onnxruntime is not installed") as raised:
+        prepare(RECIPE, tiny_voice, cache=tmp_path)
+    assert "pip install" in raised.value.remedy
 
 
 def test_an_unwritable_cache_is_named(tiny_voice: Voice, tmp_path: Path) -> None:
