@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ import numpy as np
 
 from labkit.engines.base import FloatArray, IntArray
 from labkit.errors import InvalidAudioError, LabError
+from labkit.results.arrays import save_arrays
 from labkit.spec import AudioPath, find_recipe, load_recipes
 
 if TYPE_CHECKING:
@@ -148,22 +148,20 @@ def _key(voice: Voice, row: Prepared, audio_path: str, max_steps: int) -> str:
 
 
 def _write(file: Path, utterance: Utterance) -> None:
-    partial = file.with_name(f"{file.stem}.{os.getpid()}.partial.npz")
     try:
-        np.savez(
-            partial,
-            codes=utterance.codes,
-            hidden=utterance.hidden,
-            audio=utterance.audio,
-            ended=utterance.ended,
+        save_arrays(
+            file,
+            {
+                "codes": utterance.codes,
+                "hidden": utterance.hidden,
+                "audio": utterance.audio,
+                "ended": np.asarray(utterance.ended),
+            },
         )
-        os.replace(partial, file)
     except OSError as error:
         raise LabError(
             f"references: {file} cannot be written ({error.strerror}); free space or set LABKIT_CACHE."
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _read(file: Path, text: Text) -> ReferenceClip | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +29,7 @@ from labkit.calibration.texts import (
 from labkit.engines.base import FloatArray, IntArray
 from labkit.errors import InvalidAudioError, LabError
 from labkit.model.checkpoint import load_embeddings
+from labkit.results.arrays import save_arrays
 from labkit.spec import AudioPath, StageName
 from labkit.synthesis import Prepared, Request, Timings, prepare
 from labkit.synthesis.loop import Generation
@@ -250,14 +250,10 @@ _ARRAYS = ("ids", "codes", "hidden", "mel")
 
 
 def _write(file: Path, **arrays: NDArray[Any]) -> None:
-    partial = file.with_name(f"{file.stem}.{os.getpid()}.partial.npz")
     try:
-        np.savez(partial, **arrays)  # type: ignore[arg-type]  # its stub takes the arrays for its own flag
-        os.replace(partial, file)
+        save_arrays(file, arrays)
     except OSError as error:
         raise _unwritable(file, error) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> dict[str, NDArray[Any]] | None:

@@ -20,8 +20,8 @@ import numpy as np
 
 from labkit.errors import LabError, SpecError
 from labkit.gate.spec import REFERENCE, GateSpec
+from labkit.results.arrays import load_arrays, save_arrays
 from labkit.results.store import write_atomic
-from labkit.run.tasks import load_arrays, save_arrays
 from labkit.spec import find_recipe, load_recipes
 
 if TYPE_CHECKING:

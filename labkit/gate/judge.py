@@ -18,7 +18,8 @@ from labkit.model.sampling import SamplingParams
 from labkit.quality.base import SAMPLE_RATE, Clip, scorer_class, selected_metrics
 from labkit.quality.log_mel import log_mel_db
 from labkit.quality.panel import judge
-from labkit.run.tasks import Job, Reporter, child_main, load_arrays
+from labkit.results.arrays import load_arrays
+from labkit.run.tasks import Job, Reporter, child_main
 
 VALIDITY, LOG_MEL = "validity", "log_mel"
 # what every other score is deaf to: above 8 kHz, and an end that is missing

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labkit.gate.document import Part
 from labkit.gate.figures import Forced
-from labkit.run.tasks import load_arrays, save_arrays
+from labkit.results.arrays import load_arrays, save_arrays
 
 ANCHORS = "anchors.npz"
 

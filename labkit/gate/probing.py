@@ -23,13 +23,14 @@ from labkit.gate.anchor import Anchor
 from labkit.gate.document import ItemScore, Part, ProbeDocument, find_probe, probe_folder, write_probe
 from labkit.gate.order import ANCHORS, Order
 from labkit.gate.spec import GateSpec
+from labkit.results.arrays import load_arrays, save_arrays
 from labkit.results.schema import Failure, RunStatus
 from labkit.results.store import Store, new_run_id
 from labkit.run.clips import ReferenceSpeech, save_references
 from labkit.run.document import ending
 from labkit.run.process import watch
 from labkit.run.request import Plan, plan_run
-from labkit.run.tasks import Event, EventLog, Job, events_file, load_arrays, log_file, save_arrays, user_error
+from labkit.run.tasks import Event, EventLog, Job, events_file, log_file, user_error
 from labkit.spec import Recipe
 
 Tell = Callable[[str], None]

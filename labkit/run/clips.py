@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.run.tasks import Job, load_arrays, save_arrays
+from labkit.results.arrays import load_arrays, save_arrays
+from labkit.run.tasks import Job
 from labkit.scenarios.base import Take
 
 SPOKEN = "spoken"  # the first repetition of the scenario

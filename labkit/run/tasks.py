@@ -16,9 +16,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from labkit import errors
 from labkit.errors import InvalidAudioError, UnavailableError, UserError
 from labkit.run.process import die_with_parent
@@ -175,18 +172,3 @@ def user_error(failure: Event) -> UserError:
     kind = getattr(errors, failure["type"], UserError)
     known = isinstance(kind, type) and issubclass(kind, UserError)
     return kind(failure["message"]) if known else UserError(failure["message"])
-
-
-def save_arrays(file: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Named arrays, whole or not at all."""
-    part = file.with_suffix(".part.npz")
-    np.savez(part, **arrays)  # type: ignore[arg-type]  # NumPy types its keyword `allow_pickle` into the mapping
-    os.replace(part, file)
-
-
-def load_arrays(file: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, none when it was never written."""
-    if not file.exists():
-        return {}
-    with np.load(file) as archive:
-        return {name: archive[name] for name in archive.files}

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from labkit.errors import CheckpointError, InvalidAudioError, UnavailableError, UserError
@@ -12,8 +11,6 @@ from labkit.run.tasks import (
     JobText,
     Reporter,
     describe,
-    load_arrays,
-    save_arrays,
     status_of,
     user_error,
 )
@@ -89,11 +86,3 @@ def test_the_user_s_error_comes_back_as_itself() -> None:
     raised = user_error(describe(CheckpointError("Decoder.safetensors: truncated")))
     assert isinstance(raised, CheckpointError) and raised.exit_code == 2
     assert str(raised) == "Decoder.safetensors: truncated"
-
-
-def test_arrays_are_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    file = tmp_path / "clip.npz"
-    assert load_arrays(file) == {}
-    save_arrays(file, {"0.codes": np.arange(8).reshape(2, 4)})
-    assert load_arrays(file)["0.codes"].shape == (2, 4)
-    assert list(tmp_path.iterdir()) == [file]
