@@ -5,7 +5,6 @@ A plan is one stage's choice checked against what engine and makers can do, and 
 
 from __future__ import annotations
 
-import difflib
 import importlib.metadata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.model import layout
 from labkit.quantize import dynamic, openvino_weights, ranges, static, weight_only
 from labkit.quantize.layers import LayerList, layers_of
-from labkit.spec import Option, Recipe, StageChoice, StageName
+from labkit.spec import Option, Recipe, StageChoice, StageName, nearest
 
 if TYPE_CHECKING:
     from labkit.voices import Voice
@@ -176,8 +175,7 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
     known = {**engine.run_options, **maker.options}
     for name, value in choice.options.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f", did you mean {near[0]!r}?" if near else ""
+            hint = nearest(name, known)
             listed = f"known options: {', '.join(known)}" if known else "it has none"
             raise SpecError(
                 f"option {name!r} is unknown to engine {choice.engine!r} in {choice.precision}{hint}; {listed}."

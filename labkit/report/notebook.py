@@ -6,7 +6,6 @@ A notebook that nobody has marked as trusted shows no scripts; these forms need 
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from labkit.errors import SpecError
 from labkit.report.audio import opus_uri
 from labkit.report.plots import png
+from labkit.spec import nearest
 
 _INJECTED = "# Parameters\n"  # how papermill begins the cell that it adds
 
@@ -32,10 +32,9 @@ def refuse_unknown_parameters(cells: Sequence[str] | None = None) -> None:
         names = _assigned(source)
         for name in names if source.startswith(_INJECTED) else ():
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                hint = f", did you mean {close[0]!r}?" if close else ";"
                 raise SpecError(
-                    f"this notebook has no parameter {name!r}{hint} known parameters: {', '.join(known) or 'none'}."
+                    f"this notebook has no parameter {name!r}{nearest(name, known)}; "
+                    f"known parameters: {', '.join(known) or 'none'}."
                 )
         known += names
 

@@ -5,12 +5,12 @@ It knows the figures of a mix by name and nothing of how they come about.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from labkit.errors import SpecError
+from labkit.spec import nearest
 
 FIGURES = {
     "kl": "divergence of the codes from fp32's, nats a code",
@@ -73,7 +73,5 @@ def parse_budget(texts: Iterable[str]) -> Budget:
 def require_figure(place: str, name: str) -> None:
     """SpecError with the nearest name when there is no such figure."""
     if name not in FIGURES:
-        near = difflib.get_close_matches(name, FIGURES, n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ""
         known = "; ".join(f"{figure} ({words})" for figure, words in FIGURES.items())
-        raise SpecError(f"{place}: figure {name!r} is unknown{hint}; known: {known}.")
+        raise SpecError(f"{place}: figure {name!r} is unknown{nearest(name, FIGURES)}; known: {known}.")

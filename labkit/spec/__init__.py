@@ -6,7 +6,7 @@ It knows names and numbers only. Whether an engine, voice or corpus exists here 
 from __future__ import annotations
 
 from labkit.spec.frozen import FrozenSpec
-from labkit.spec.reading import load_model
+from labkit.spec.reading import load_model, nearest
 from labkit.spec.recipes import (
     STAGES,
     Option,
@@ -57,6 +57,7 @@ __all__ = [
     "load_model",
     "load_recipes",
     "load_sweep",
+    "nearest",
     "parse_recipes",
     "parse_run",
     "read_recipes",

@@ -6,7 +6,6 @@ cells were completed.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shutil
@@ -26,6 +25,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
 from labkit.errors import SpecError
+from labkit.spec import nearest
 from labkit.sweep.executor import unfinished
 
 START_TIMEOUT_S = 120  # a kernel starts in half a second on an idle machine
@@ -54,10 +54,9 @@ def check_parameters(notebook: Path, parameters: Mapping[str, Any]) -> None:
         raise SpecError(f"notebook {notebook} cannot be read: {error}") from error
     for name, value in parameters.items():
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f", did you mean {close[0]!r}?" if close else ""
             raise SpecError(
-                f"{notebook.name} has no parameter {name!r}{hint} known parameters: {', '.join(known) or 'none'}."
+                f"{notebook.name} has no parameter {name!r}{nearest(name, known)}; "
+                f"known parameters: {', '.join(known) or 'none'}."
             )
         try:
             json.dumps(value, allow_nan=False)
