@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from labkit.listening import import_votes, make_test, write_page
 from labkit.compare.opinions import votes_frame
+from labkit.listening import import_votes, make_test, write_page
 from labkit.results.store import Store
 from tests.results.factory import TEXTS, clip, document
 
