@@ -37,7 +37,7 @@ FREE_FAMILIES = (
     "wer",
     "dnsmos",
 )  # the gate's, and the one that hears lost words best
-CHUNK = 8  # conditions that share one loading of a scorer
+CLIPS = 96  # that share one loading of a scorer: about a minute of the dearest
 
 
 @dataclass(frozen=True)
@@ -174,14 +174,22 @@ def _judging(work: Work, effort: Effort) -> list[Task]:
         for name, each in CONDITIONS.items()
     }
     free = {f"free-{seed}": effort.sentences for seed in work.seeds}
-    tasks = []
-    for asked, families in ((counts, scorer_names("full")), (free, FREE_FAMILIES)):
-        for family in families:
-            missing = [name for name in asked if work.kept(name, family) is None]
-            for start in range(0, len(missing), CHUNK):
-                chunk = {name: asked[name] for name in missing[start : start + CHUNK]}
-                tasks.append(Task(f"judge: {family}, {', '.join(chunk)}", score, (family, chunk)))
-    return tasks
+    return [
+        Task(f"judge: {family}, {', '.join(part)}", score, (family, part))
+        for asked, families in ((counts, scorer_names("full")), (free, FREE_FAMILIES))
+        for family in families
+        for part in _parts({name: count for name, count in asked.items() if work.kept(name, family) is None})
+    ]
+
+
+def _parts(counts: dict[str, int]) -> list[dict[str, int]]:
+    """Conditions with their numbers of clips, in parts of about `CLIPS` clips."""
+    parts: list[dict[str, int]] = []
+    for name, count in counts.items():
+        if not parts or sum(parts[-1].values()) + count > CLIPS:
+            parts.append({})
+        parts[-1][name] = count
+    return parts
 
 
 def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:

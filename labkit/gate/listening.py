@@ -23,7 +23,7 @@ Audio = NDArray[np.float32]
 Clips = tuple[Audio, Audio, Audio | None]
 """Base, head, and head speaking freely where the other two were fed tokens."""
 # which failure picks the sentences to hear, and what does when nothing failed
-_TELLING = ("hidden_error", "kl", "log_mel_db", "valid")
+_TELLING = ("hidden_error", "kl", "log_mel_db", "valid", "valid_free")
 
 
 @dataclass(frozen=True)

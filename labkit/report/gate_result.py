@@ -29,6 +29,7 @@ _WEIGHT: dict[Outcome, int] = {"fail": 0, "inconclusive": 1, "not comparable": 2
 NAMES = {
     "runs": ("runs", ""),
     "valid": ("valid clips", "share"),
+    "valid_free": ("valid clips, spoken freely", "share"),
     "kl": ("KL from the reference", "nats"),
     "total_variation": ("total variation", "share"),
     "top1": ("same first choice", "share"),

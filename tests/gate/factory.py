@@ -90,7 +90,8 @@ class FakeProbes:
     """Takes the place of `probe`: scores and clips without speaking. Public: what was asked for.
 
     change: recipe -> metric -> what is added to its scores; broken: recipe -> status of its probes;
-    own_scorer: the recipe whose log-mel distance the gate figured itself; unscored: metrics that nobody scores.
+    own_scorer: the recipe whose log-mel distance the gate figured itself; unscored: metrics that nobody scores;
+    broken_free: recipe -> sentences whose first free clip is no speech.
     """
 
     def __init__(
@@ -99,9 +100,10 @@ class FakeProbes:
         broken: dict[str, str] | None = None,
         own_scorer: str = "",
         unscored: tuple[str, ...] = (),
+        broken_free: dict[str, list[str]] | None = None,
     ) -> None:
         self.change, self.broken, self.own_scorer = change or {}, broken or {}, own_scorer
-        self.unscored = unscored
+        self.unscored, self.broken_free = unscored, broken_free or {}
         self.asked: list[Ask] = []
 
     def __call__(self, ask: Ask, store: Store, tell: Any) -> ProbeDocument:
@@ -117,6 +119,13 @@ class FakeProbes:
                 for tier in tiers
                 for row in scores(items, tier, seeds, self.change.get(arm, {}), len(self.asked))
                 if row.metric not in self.unscored
+            ]
+        if ask.part == "free" and (lost := self.broken_free.get(arm)):
+            rows = [
+                r.model_copy(update={"value": 0.0})
+                if r.metric == "valid" and r.item in lost and r.seed == ask.seeds[0]
+                else r
+                for r in rows
             ]
         if name == self.own_scorer:
             rows = [

@@ -37,9 +37,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GateRe
         spec: dict[str, Any] | None = None,
         own_scorer: str = "",
         unscored: tuple[str, ...] = (),
+        broken_free: dict[str, list[str]] | None = None,
         **options: Any,
     ) -> GateResult:
-        go.probes = FakeProbes(change, broken, own_scorer, unscored)  # type: ignore[attr-defined]
+        go.probes = FakeProbes(change, broken, own_scorer, unscored, broken_free)  # type: ignore[attr-defined]
         monkeypatch.setattr(measuring, "probe", go.probes)  # type: ignore[attr-defined]
         monkeypatch.setattr(gating, "measure_costs", lambda *args: head_costs or {})
         recorded = baseline(tmp_path / "base", **(base or {}))
@@ -114,6 +115,21 @@ def test_a_reference_that_drifted_fails(run: Callable[..., GateResult]) -> None:
 def test_free_speech_that_got_worse_fails(run: Callable[..., GateResult]) -> None:
     result = run(change={"ort-fp32": {"dnsmos_p808": -0.6}}, spec={"tiers": (0, 3)})
     assert outcomes(result, "ort-fp32")["dnsmos_p808"] == "fail" and result.overall.exit_code == 1
+
+
+@pytest.mark.parametrize(("broken", "outcome", "code"), [(2, "pass", 0), (3, "fail", 1)])
+def test_a_few_clips_may_break_by_chance_when_they_are_spoken_freely(
+    run: Callable[..., GateResult], tmp_path: Path, broken: int, outcome: str, code: int
+) -> None:
+    recorded: Baseline = baseline(tmp_path / "b")
+    for item in list(recorded.about.items)[: 3 - broken]:  # the head is well: what the base lacks is no loss
+        recorded.scores["ort-fp32"]["tier3"]["valid"][item] = [0.0, 1.0]
+    lost = list(recorded.about.items)[-broken:]
+    result = run(recorded=recorded, broken_free={"ort-fp32": lost}, spec={"tiers": (0, 3)})
+    (line,) = [
+        each for each in result.lines if each.verdict.metric == "valid_free" and each.recipe == "ort-fp32"
+    ]
+    assert (line.verdict.outcome, line.verdict.warned, result.overall.exit_code) == (outcome, True, code)
 
 
 def test_what_the_a_a_arm_fails_nothing_else_can_fail(run: Callable[..., GateResult]) -> None:
