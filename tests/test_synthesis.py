@@ -320,6 +320,8 @@ def test_no_requests_and_bad_sizes_are_refused(hidden_stages: Any) -> None:
         speak(hidden_stages, [])
     with pytest.raises(SpecError, match="chunk_steps=0"):
         stream(hidden_stages, Request("one"), chunk_steps=0)
+    with pytest.raises(SpecError, match="max_steps=0"):
+        speak(hidden_stages, [Request("one")], max_steps=0)
     with pytest.raises(SpecError, match="style 'fast'"):
         Request("one", style="fast")
 

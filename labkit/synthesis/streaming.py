@@ -15,11 +15,9 @@ import numpy as np
 
 from labkit.engines.base import FloatArray, IntArray
 from labkit.errors import SpecError
-from labkit.synthesis.loop import Generation
-from labkit.synthesis.refine import refine_rows
 from labkit.synthesis.render import IncrementalRenderer
-from labkit.synthesis.request import Prepared, Request, Stages, Timings, Utterance, prepare
-from labkit.synthesis.whole import features_of, finish
+from labkit.synthesis.request import Prepared, Request, Stages, Utterance
+from labkit.synthesis.whole import begin, features_of, finish
 
 CHUNK_STEPS = 48
 FIRST_CHUNK_STEPS = 6
@@ -80,20 +78,8 @@ def _run(
     max_steps: int | None,
     replay: IntArray | None,
 ) -> Iterator[Chunk | Utterance]:
-    started = perf_counter()
-    timings = Timings()
-    rows = [request if isinstance(request, Prepared) else prepare(stages.voice, request)]
-    timings.prepare_s = perf_counter() - started
-    rows = refine_rows(stages, rows, timings)
-    generation = Generation(
-        stages.gpt,
-        stages.voice.config.gpt,
-        rows,
-        max_steps=max_steps,
-        replay=None if replay is None else [replay],
-        timings=timings,
-        started=started,
-    )
+    generation = begin(stages, [request], max_steps=max_steps, replay=None if replay is None else [replay])
+    timings, started = generation.timings, generation.started
     renderer = IncrementalRenderer(stages, timings)
     parts: list[FloatArray] = []
     size = min(size, chunk_steps)

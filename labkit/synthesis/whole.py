@@ -32,32 +32,40 @@ def speak(
     """
     if not requests:
         raise SpecError("speak: no requests; give at least one.")
+    generation = begin(stages, requests, max_steps=max_steps, replay=replay, observe=observe)
+    for _ in generation.steps():
+        pass
+    utterances = []
+    for i in range(len(generation.rows)):
+        own = replace(generation.timings)
+        audio = render(stages, features_of(generation, i, stages.audio_path), own)
+        utterances.append(finish(generation, i, audio, own))
+    total = perf_counter() - generation.started
+    for utterance in utterances:
+        utterance.timings.total_s = total
+    return utterances
+
+
+def begin(
+    stages: Stages,
+    requests: Sequence[Request | Prepared],
+    *,
+    max_steps: int | None,
+    replay: Sequence[IntArray] | None,
+    observe: Observer | None = None,
+) -> Generation:
+    """Everything before the first step of the GPT: requests made ready, refined where asked for; the clock runs."""
+    if max_steps is not None and max_steps < 1:
+        raise SpecError(f"max_steps={max_steps} must be at least 1.")
     started = perf_counter()
     timings = Timings()
     rows = [row if isinstance(row, Prepared) else prepare(stages.voice, row) for row in requests]
     timings.prepare_s = perf_counter() - started
     rows = refine_rows(stages, rows, timings)
-    generation = Generation(
-        stages.gpt,
-        stages.voice.config.gpt,
-        rows,
-        max_steps=max_steps,
-        replay=replay,
-        timings=timings,
-        started=started,
-        observe=observe,
-    )
-    for _ in generation.steps():
-        pass
-    utterances = []
-    for i in range(len(rows)):
-        own = replace(timings)
-        audio = render(stages, features_of(generation, i, stages.audio_path), own)
-        utterances.append(finish(generation, i, audio, own))
-    total = perf_counter() - started
-    for utterance in utterances:
-        utterance.timings.total_s = total
-    return utterances
+    return Generation(
+        stages.gpt, stages.voice.config.gpt, rows,
+        max_steps=max_steps, replay=replay, timings=timings, started=started, observe=observe,
+    )  # fmt: skip
 
 
 def features_of(generation: Generation, row: int, audio_path: str) -> IntArray | FloatArray:
