@@ -47,7 +47,7 @@ def time_processes(work: Work, base: int, head: int, tell: Tell) -> None:
     """
     done, total = 0, base + 2 * head
     for number in range(base):
-        turn = [(f"base-{number:02d}", {})]
+        turn: list[tuple[str, dict[str, float]]] = [(f"base-{number:02d}", {})]
         for of_head in range(number * head // base, (number + 1) * head // base):
             turn.append((f"slower-{of_head:02d}", {"slow_share": SLOWER}))
             turn.append((f"larger-{of_head:02d}", {}))

@@ -52,17 +52,19 @@ class Ballot:
 def ballots(store: Store, runs: Collection[str], colours: Mapping[str, str]) -> tuple[list[Ballot], str]:
     """Every test of these runs, and a sentence on votes about other runs, which are not shown; empty when there
     are none. Votes of earlier runs of a recipe are other runs: what was heard then may sound otherwise today."""
-    found, people = opinions(store, runs=runs), listeners(store, runs=runs)
+    found = opinions(store, runs=runs)
+    people: Any = listeners(store, runs=runs)
     made = []
-    for (test, metric), rows in found.groupby(["test", "metric"], sort=True):
-        question, scale = QUESTIONS[str(metric)]
+    for key, rows in found.groupby(["test", "metric"], sort=True):
+        test, metric = map(str, key)
+        question, scale = QUESTIONS[metric]
         remarks = [
             f"{person.rater} {person.remark}; the votes are counted all the same"
             for person in people[people["test"] == test].itertuples()
             if person.remark
         ]
-        rated = tuple(_opinion(row, str(metric), colours) for row in rows.itertuples())
-        made.append(Ballot(f"{question} · test {test}", str(metric), scale, rated, tuple(remarks)))
+        rated = tuple(_opinion(row, metric, colours) for row in rows.itertuples())
+        made.append(Ballot(f"{question} · test {test}", metric, scale, rated, tuple(remarks)))
     elsewhere = len(votes_frame(store)) - len(votes_frame(store, runs=runs))
     verb = "is" if elsewhere == 1 else "are"
     return (
