@@ -6,6 +6,7 @@ and renamed; a file lock keeps two processes from making the same one twice.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,20 @@ from labkit.voices import cache_folder
 MANIFEST = "manifest.json"
 _HASH_LETTERS = 32
 _REMEDY = "Set LABKIT_CACHE to a folder on a writable disk with room for the voice's weights."
+
+
+_CANNOT_WRITE = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOTDIR,
+        errno.EEXIST,
+        errno.EIO,
+    }
+)
 
 
 def content_hash(inputs: Mapping[str, Any]) -> str:
@@ -118,8 +133,13 @@ def _first_problem(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> str:
 
 @contextmanager
 def _named_errors(root: Path) -> Iterator[None]:
-    """Disk full, no permission, read-only: an error that names the folder and the remedy."""
+    """Disk full, no permission, read-only: an error that names the folder and the remedy.
+
+    Any other OSError is the maker's own (a tool that is not there, say) and passes as it is.
+    """
     try:
         yield
     except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
         raise ArtifactError(f"artifacts cannot be written under {root}: {error}. {_REMEDY}") from error

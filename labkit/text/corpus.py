@@ -15,9 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from labkit.errors import SpecError
+from labkit.spec.reading import parse_mapping, read_text
 
 MANIFEST = "manifest.yaml"
 _FIELDS = ("language", "domain", "split", "sha256")
@@ -95,12 +94,9 @@ def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
 
 @cache
 def _read_manifest(path: Path, modified: int) -> dict[str, dict[str, Any]]:
-    try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise SpecError(f"{path} is not valid YAML: {error}") from error
+    entries = parse_mapping(read_text(path), str(path))
     for name, entry in entries.items():
-        missing = [key for key in _FIELDS if key not in entry]
+        missing = [key for key in _FIELDS if key not in entry] if isinstance(entry, dict) else _FIELDS
         if missing:
             raise SpecError(f"{path}: corpus {name!r} lacks {', '.join(missing)}.")
-    return dict(entries)
+    return entries

@@ -80,6 +80,13 @@ def test_a_full_disk_is_named_with_a_remedy(tmp_path: Path) -> None:
     assert list(store.root.iterdir()) == []
 
 
+def test_a_makers_own_failure_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
+    store = ArtifactFolder(tmp_path)
+    with pytest.raises(FileNotFoundError, match="g\\+\\+"), store.filling("k"):
+        raise FileNotFoundError(2, os.strerror(2), "g++")
+    assert list(store.root.iterdir()) == []
+
+
 def test_the_manifest_is_plain_json(tmp_path: Path) -> None:
     store = ArtifactFolder(tmp_path)
     manifest = put(store, "k")

@@ -113,6 +113,21 @@ def test_a_manifest_with_a_missing_key_is_named(calib: Path) -> None:
         load_corpus("mine")
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"- mine\n", "must be a mapping"),
+        (b"mine: yes\n", "'mine' lacks language"),
+        (b"mine: {}\nmine: {}\n", "'mine' is given twice"),
+        (b"\xff\xfe", "cannot be read as UTF-8"),
+    ],
+)
+def test_a_manifest_that_is_none_is_named(calib: Path, content: bytes, problem: str) -> None:
+    (calib / "manifest.yaml").write_bytes(content)
+    with pytest.raises(SpecError, match=problem):
+        load_corpus("mine")
+
+
 def test_a_folder_without_a_manifest_names_the_variable(calib: Path) -> None:
     with pytest.raises(SpecError, match="LABKIT_CALIB"):
         load_corpus("mine")
