@@ -16,6 +16,7 @@ from labkit.faults.words import how_gates, how_speed
 from labkit.results.store import write_atomic
 
 if TYPE_CHECKING:
+    from labkit.compare.verdicts import Verdict
     from labkit.faults.running import Findings
 
 BEGIN, END = "<!-- faults: begin, written by `labkit faults` -->", "<!-- faults: end -->"
@@ -76,7 +77,8 @@ def _faults(found: Findings) -> str:
     rows = []
     for condition in _of("fault"):
         first = first_failure(found.verdicts[condition.name])
-        words = ["**not found**", EMPTY, EMPTY]
+        undecided = any(each.outcome == "inconclusive" for each in _all(found, condition))
+        words = ["undecided" if undecided else "**not found**", EMPTY, EMPTY]
         if first:
             tier, verdict = first
             words = [
@@ -84,8 +86,7 @@ def _faults(found: Findings) -> str:
                 f"{_signed(verdict.change)} ({_number(verdict.margin.fail)})",
                 f"{verdict.n} ({_whole(verdict.n_needed)})",
             ]
-        by_tier = found.verdicts[condition.name].values()
-        failed = [name for metrics in by_tier for name, each in metrics.items() if each.outcome == "fail"]
+        failed = [each.metric for each in _all(found, condition) if each.outcome == "fail"]
         rows.append([condition.words, *words, ", ".join(failed) or EMPTY, *_alarmed(found, condition)])
     columns = ["fault", "found first by", "change (limit)", "N (needed)", "all that fail", *RULES]
     return _table(columns, rows)
@@ -94,7 +95,7 @@ def _faults(found: Findings) -> str:
 def _nulls(found: Findings) -> str:
     rows = []
     for condition in NULLS:
-        verdicts = [v for metrics in found.verdicts[condition.name].values() for v in metrics.values()]
+        verdicts = _all(found, condition)
         outcomes = {
             word: [v.metric for v in verdicts if v.outcome == word]
             for word in ("fail", "inconclusive", "pass")
@@ -193,6 +194,10 @@ def surprises(found: Findings) -> list[str]:
                 f"cried wolf: {tally.outcomes['fail']} of {tally.draws} gates of {words} without a change"
             )
     return lines
+
+
+def _all(found: Findings, condition: Condition) -> list[Verdict]:
+    return [each for metrics in found.verdicts[condition.name].values() for each in metrics.values()]
 
 
 def _of(role: str) -> list[Condition]:

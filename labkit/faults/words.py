@@ -45,8 +45,8 @@ def how_speed(found: Findings) -> str:
     if found.spread is not None:
         words += f" Process medians of the base spread by {found.spread * 100:.1f} % (standard deviation)."
     if found.core_share is not None and found.core_share < QUIET_SHARE:
-        words += f""" **The machine was busy:** half of the processes got less than {found.core_share * 100:.0f} % of a
-        core, which makes every slow-down harder to decide than on a quiet machine."""
+        words += f""" **The machine was busy:** half of the processes got {found.core_share * 100:.0f} % of a core or
+        less, which makes every slow-down harder to decide than on a quiet machine."""
     return _one_line(words)
 
 

@@ -75,7 +75,7 @@ def test_the_words_count_what_was_run() -> None:
 
 def test_a_busy_machine_and_missing_scorers_are_said() -> None:
     text = page(replace(findings(), core_share=0.61, unscored={"plcmos": "speechmos is not installed"}))
-    assert "**The machine was busy:** half of the processes got less than 61 % of a core" in text
+    assert "**The machine was busy:** half of the processes got 61 % of a core or less" in text
     assert "Without any score: PLCMOS (speechmos is not installed)." in text
 
 
@@ -91,6 +91,14 @@ def test_what_is_not_as_it_should_be_is_said() -> None:
         "cried wolf: 15 of 1000 gates of tier 3"
     )
     assert "**not found**" in page(findings(missed="tail-cut"))
+
+
+def test_a_fault_that_too_few_sentences_were_asked_about_is_undecided() -> None:
+    few = findings()
+    few.verdicts["tail-cut"] = {"tier1": {"kl": Verdict(KL, "inconclusive", n=4, n_needed=10)}}
+    row = next(line for line in page(few).splitlines() if line.startswith("| 300 ms cut"))
+    assert row.split(" | ")[1] == "undecided"
+    assert surprises(few) == ["not found: 300 ms cut from the end"]
 
 
 def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
