@@ -2,7 +2,7 @@
 # # A tour of ChatTTS Lab
 #
 # Say something, hear it, look at it, measure it. The nano voice is a small network of ChatTTS's own architecture
-# that ships with the project; it knows English digits.
+# that ships with the project; it knows numbers and short commands, in English.
 
 # %% tags=["parameters"]
 text = "three one four"

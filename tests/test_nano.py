@@ -21,6 +21,7 @@ from labkit.voices import Voice, resolve_voice
 
 GOLDEN = Path(__file__).parent / "golden" / "nano.json"
 TEXT = "seven two nine"
+COMMAND = "turn left [uv_break] and open the blue door"
 MAX_BYTES = 12_000_000
 
 
@@ -84,6 +85,24 @@ def test_every_speaker_ends_by_itself_and_sounds(spoken: list[Utterance]) -> Non
     for utterance in spoken:
         assert utterance.ended and 0.6 < len(utterance.audio) / 24_000 < 4
         assert 0.02 < np.abs(utterance.audio).max() <= 1.0
+
+
+def test_a_break_and_a_slower_pace_take_longer(voice: Voice, pipeline: Pipeline) -> None:
+    speaker = next(iter(voice.speakers().values()))
+
+    def seconds(text: str, style: str) -> float:
+        asked = [Request(text, speaker, seed=0, row=row, style=style) for row in range(4)]
+        return sum(len(u.audio) for u in speak(pipeline, asked)) / 4 / 24_000
+
+    own = seconds(COMMAND, "[speed_5]")
+    assert seconds(COMMAND, "[speed_3]") > 1.08 * own > 1.16 * seconds(COMMAND, "[speed_7]")
+    assert own - seconds(COMMAND.replace("[uv_break] ", ""), "[speed_5]") > 0.15
+
+
+def test_numbers_are_read_as_the_voice_knows_them(voice: Voice) -> None:
+    from labkit.text.normalize import normalize
+
+    assert normalize("turn 42 degrees", vocabulary=voice.domain_words)[0] == "turn forty two degrees"
 
 
 def test_it_is_small_enough_to_be_carried(voice: Voice) -> None:

@@ -20,7 +20,7 @@ from labkit.spec import AudioPath
 
 
 def say(
-    text: Annotated[str, typer.Argument(help="What to say. The nano voice knows English digits.")],
+    text: Annotated[str, typer.Argument(help="What to say. The nano voice knows English numbers and short commands.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Audio file to write (.wav, .flac, .ogg).")] = Path(
         "out.wav"
     ),
@@ -112,6 +112,8 @@ def sweep(
     file: Annotated[Path, typer.Argument(help="Sweep YAML, e.g. sweeps/demo.yaml.")],
     voice: Annotated[str | None, typer.Option(help="Replace the sweep's voice.")] = None,
     scenario: Annotated[str | None, typer.Option(help="Replace the sweep's scenario.")] = None,
+    texts: Annotated[int | None, typer.Option(min=1, help="Replace the sweep's number of texts.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Replace the sweep's repeats.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the store already has.")] = False,
     recipes: RecipesOption = None,
     results: StoreOption = None,
@@ -124,7 +126,8 @@ def sweep(
     from labkit.spec import load_recipes, load_sweep
     from labkit.sweep import sweep as run_sweep
 
-    spec = load_sweep(file, **{k: v for k, v in {"voice": voice, "scenario": scenario}.items() if v})
+    asked = {"voice": voice, "scenario": scenario, "texts": texts, "repeats": repeats}
+    spec = load_sweep(file, **{key: value for key, value in asked.items() if value})
     outcome = run_sweep(
         spec,
         store=results,

@@ -39,7 +39,7 @@ class VocoderStage:
         default_factory=lambda: Schedule(steps=2600, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
     )
     polish: Schedule = field(
-        default_factory=lambda: Schedule(steps=3400, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
+        default_factory=lambda: Schedule(steps=2700, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
     )
     seed: int = 2
     batch: int = 12
