@@ -20,7 +20,9 @@ from labkit.spec import AudioPath
 
 
 def say(
-    text: Annotated[str, typer.Argument(help="What to say. The nano voice knows English numbers and short commands.")],
+    text: Annotated[
+        str, typer.Argument(help="What to say. The nano voice knows English numbers and short commands.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Audio file to write (.wav, .flac, .ogg).")] = Path(
         "out.wav"
     ),
