@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from labkit import cli
+from labkit.errors import UserError
 from labkit.results.store import Store
 from tests.results.factory import document
 
@@ -88,6 +90,23 @@ def test_a_typo_in_a_sweep_names_file_line_and_key(monkeypatch, capsys, tmp_path
     file.write_text("name: x\nrecipe: [torch-fp32]\nscenarios: [replay]\n")
     assert labkit("sweep", str(file), monkeypatch=monkeypatch) == 2
     assert f"{file}, line 3: unknown key 'scenarios', did you mean 'scenario'" in capsys.readouterr().err
+
+
+def test_a_sweep_can_be_made_another_and_shorter(monkeypatch, capsys, tmp_path) -> None:
+    importlib.import_module("labkit.sweep")
+    asked = []
+
+    def instead(spec, **_):
+        asked.append(spec)
+        raise UserError("seen")
+
+    monkeypatch.setattr(sys.modules["labkit.sweep"], "sweep", instead)
+    file = tmp_path / "mine.yaml"
+    file.write_text("name: x\nrecipe: [torch-fp32]\ntexts: 9\nrepeats: 5\n")
+    options = ["--voice", "random", "--scenario", "replay", "--texts", "2", "--repeats", "1"]
+    assert labkit("sweep", str(file), *options, monkeypatch=monkeypatch) == 2
+    (spec,) = asked
+    assert (spec.voice, spec.scenario, spec.texts, spec.repeats) == (["random"], ["replay"], 2, 1)
 
 
 def test_json_output_is_one_value_and_nothing_else(monkeypatch, capsys) -> None:
