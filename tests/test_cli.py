@@ -106,7 +106,7 @@ def test_a_sweep_can_be_made_another_and_shorter(monkeypatch, capsys, tmp_path) 
     options = ["--voice", "random", "--scenario", "replay", "--texts", "2", "--repeats", "1"]
     assert labkit("sweep", str(file), *options, monkeypatch=monkeypatch) == 2
     (spec,) = asked
-    assert (spec.voice, spec.scenario, spec.texts, spec.repeats) == (["random"], ["replay"], 2, 1)
+    assert (spec.voice, spec.scenario, spec.texts, spec.repeats) == (("random",), ("replay",), 2, 1)
 
 
 def test_json_output_is_one_value_and_nothing_else(monkeypatch, capsys) -> None:
