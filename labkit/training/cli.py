@@ -48,7 +48,7 @@ def nano(
 
     Example: `labkit train nano --workers 2 --resume` or `labkit train nano --evaluate --voice labkit/assets/nano/asset`
     """
-    say = partial(Console().print, highlight=False, soft_wrap=True)
+    say = partial(Console().print, highlight=False, markup=False, soft_wrap=True)
     train_nano(
         stages=["evaluate"] if evaluate else stage or list(STAGES), out=out or WORK_FOLDER, speech=speech, calib=calib,
         workers=workers, resume=resume, smoke=smoke, voice=voice, card=card, say=say,
