@@ -27,3 +27,9 @@ def test_options_reach_the_training(monkeypatch, tmp_path: Path) -> None:
         assert CliRunner().invoke(module.app, ["nano", *arguments]).exit_code == 0
     assert [options["stages"] for options in asked] == [list(STAGES), ["evaluate"], ["gpt", "pack"]]
     assert asked[0]["resume"] and asked[1]["out"] == tmp_path and asked[0]["speech"] is None
+
+
+def test_control_tokens_are_printed_as_they_are(monkeypatch) -> None:
+    monkeypatch.setattr(module, "train_nano", lambda say, **_: say("tempo [speed_3]: 1.27"))
+    shown = CliRunner().invoke(module.app, ["nano"])
+    assert shown.exit_code == 0 and "tempo [speed_3]: 1.27" in shown.output
