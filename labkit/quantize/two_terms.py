@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from labkit.spec import Option
 
 WHERE: tuple[Option, ...] = ("all", "down", "none")
-"""Which products get two terms. `down` buys half of it for a quarter of the nodes: the inputs of `down` are products themselves, silu(gate) * up: now and then one is
-thirty times larger than most, and a range that holds it leaves the others few levels."""
+"""Which products get two terms. `down` buys half of it for a quarter of the nodes: the inputs of `down` are products
+themselves, silu(gate) * up; now and then one is thirty times larger than most, and a range that holds it leaves the
+others few levels."""
 LARGEST = 127
 FINER = 254
 """How many steps of the second term make one of the first."""
