@@ -92,6 +92,11 @@ def test_a_typo_in_a_sweep_names_file_line_and_key(monkeypatch, capsys, tmp_path
     assert f"{file}, line 3: unknown key 'scenarios', did you mean 'scenario'" in capsys.readouterr().err
 
 
+def test_control_tokens_in_a_table_are_shown(monkeypatch, capsys) -> None:
+    assert labkit("voices", "show", "nano", monkeypatch=monkeypatch) == 0
+    assert "[uv_break]" in capsys.readouterr().out
+
+
 def test_a_sweep_can_be_made_another_and_shorter(monkeypatch, capsys, tmp_path) -> None:
     importlib.import_module("labkit.sweep")
     asked = []

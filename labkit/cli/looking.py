@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
+from rich.text import Text
 
 from labkit.cli.words import (
     JsonFlag,
@@ -110,8 +111,8 @@ def doctor(as_json: JsonFlag = False) -> None:
     if as_json:
         print_json([vars(check) for check in checks])
     else:
-        marks = {"ok": "[green]ok[/]", "warn": "[yellow]warn[/]", "fail": "[bold red]fail[/]"}
-        rows = [[marks[c.status], c.name, c.found, c.remedy] for c in checks]
+        styles = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+        rows = [[Text(c.status, styles[c.status]), c.name, c.found, c.remedy] for c in checks]
         print_rows("doctor", ["", "check", "found", "remedy"], rows)
     if any(check.status == "fail" for check in checks):
         raise typer.Exit(1)
@@ -124,10 +125,10 @@ def _stage_words(recipe: Recipe) -> str:
     )  # fmt: skip
 
 
-def _availability_words(answer: Any) -> tuple[str, str]:
+def _availability_words(answer: Any) -> tuple[Text, str]:
     if hasattr(answer, "remedy"):
-        return "[red]no[/]", f"{answer.reason} {answer.remedy}"
-    return "[green]yes[/]", answer.note
+        return Text("no", "red"), f"{answer.reason} {answer.remedy}"
+    return Text("yes", "green"), answer.note
 
 
 def _words(value: Any) -> str:

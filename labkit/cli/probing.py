@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from labkit.cli.words import (
     JsonFlag,
@@ -102,7 +103,7 @@ def _print_ladder(rungs: list[Rung]) -> None:
     def with_interval(figure: Figure, digits: int) -> str:
         return f"{figure.value:.{digits}f} ± {(figure.high - figure.low) / 2:.{digits}f}"
 
-    words = {None: "", "worse": "worse", "same": "same", "better": "[yellow]better[/]"}
+    words = {None: "", "worse": "worse", "same": "same", "better": Text("better", "yellow")}
     rows = [
         [
             rung.name, f"{rung.sqnr_db:.1f}", with_interval(rung.kl, 4), with_interval(rung.top1, 3),

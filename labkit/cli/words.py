@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from labkit.results.schema import RunDocument
@@ -47,11 +48,12 @@ def print_summary(
 
 
 def print_rows(title: str, columns: list[str], rows: list[list[Any]]) -> None:
+    """A table; cells are shown as they are, `[uv_break]` too, and styled where they are rich's `Text`."""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else escape(str(cell)) for cell in row))
     console.print(table)
 
 

@@ -74,8 +74,8 @@ def write_figures(card: Path, evaluation: Evaluation) -> None:
 def essential_words(f: ArmFigures) -> str:
     """What `labkit voices show` prints of an arm."""
     return (
-        f"WER {f.whisper_wer.percent()}, ended {f.ended.percent()}, DNSMOS overall {f.dnsmos_ovrl.plain()}, "
-        f"{f.clips} clips"
+        f"WER Whisper {f.whisper_wer.percent()}, closed {f.closed_wer.percent()}, ended {f.ended.percent()}, "
+        f"DNSMOS overall {f.dnsmos_ovrl.plain()}, {f.clips} clips"
     )
 
 
