@@ -62,7 +62,7 @@ def calibration_texts(corpus: str, sentences: int, *, minimum: int = MIN_SENTENC
     """
     if not minimum <= sentences <= MAX_SENTENCES:
         raise CalibrationError(f"calibration: {sentences} sentences; ask for {minimum} to {MAX_SENTENCES}.")
-    texts = [text for name in corpus.split("+") for text in _read(name.strip())]
+    texts = [text for name in _names(corpus) for text in _read(name)]
     if len(texts) < sentences:
         raise CalibrationError(
             f"calibration list {corpus!r} has {len(texts)} texts, but {sentences} were asked for; "
@@ -72,9 +72,24 @@ def calibration_texts(corpus: str, sentences: int, *, minimum: int = MIN_SENTENC
     return tuple(texts[i * len(texts) // sentences] for i in range(sentences))
 
 
+def _names(corpus: str) -> list[str]:
+    """The lists joined by `+`; one within the path of a file that is there joins nothing."""
+    pieces, names = corpus.split("+"), []
+    while pieces:
+        longest_first = ("+".join(pieces[:count]).strip() for count in range(len(pieces), 0, -1))
+        files = (name for name in longest_first if name.endswith(_OWN_FILE) and _path(name).is_file())
+        names.append(next(files, pieces[0].strip()))
+        del pieces[: names[-1].count("+") + 1]
+    return names
+
+
+def _path(name: str) -> Path:
+    return Path(name).expanduser()
+
+
 def _read(name: str) -> list[CorpusText]:
     if name.endswith(_OWN_FILE):
-        return _read_file(Path(name).expanduser())
+        return _read_file(_path(name))
     corpus = load_corpus(name)
     if corpus.split != "calibration":
         lists = ", ".join(known for known in known_corpora() if load_corpus(known).split == "calibration")

@@ -47,6 +47,17 @@ def test_a_file_of_ones_own_is_read_without_blanks_remarks_and_repetitions(tmp_p
     assert [text.text for text in calibration_texts(name, 50)] == many(50)
 
 
+def test_a_plus_in_the_path_of_a_file_joins_nothing(tmp_path: Path) -> None:
+    (folder := tmp_path / "a+b + c").mkdir()
+    mine = own_list(folder, *many(50))
+    assert [text.text for text in calibration_texts(mine, 50)] == many(50)
+    (other := folder / "more+.txt").write_text("\n".join(f"another {i}" for i in range(50)), encoding="utf-8")
+    texts = calibration_texts(f"nano-calibration + {mine}+{other}", 200)
+    assert {text.id.rsplit("-", 1)[0] for text in texts} == {"nano-calibration", "mine", "more+"}
+    with pytest.raises(SpecError, match="'nano-calibratoin' is unknown, did you mean"):
+        calibration_texts(f"nano-calibratoin+{mine}", 50)
+
+
 @pytest.mark.parametrize("sentences", [MIN_SENTENCES - 1, MAX_SENTENCES + 1])
 def test_too_few_or_too_many_sentences_are_refused(sentences: int) -> None:
     with pytest.raises(CalibrationError, match=rf"{sentences} sentences; ask for 50 to 200"):
