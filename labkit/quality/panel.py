@@ -32,9 +32,9 @@ def judge(
     """Score all clips with the named metrics, families or panels; by default with the panel of every run.
 
     Returns one dict per clip and metric, in clip order: item, repetition, metric, value (None with its reason),
-    unit, reason, scorer, scorer_version. A scorer that is not installed, an unfit clip, a missing need and a
-    scorer that crashed are all nulls with their reason. Scorers are loaded one after the other and dropped, so
-    the largest one sets the peak memory. Raises `UserError` for an unknown metric name.
+    unit, reason, scorer, scorer_version. A scorer that is not installed, an unfit clip, a missing need, a scorer
+    that crashed and a metric that it left out are all nulls with their reason. Scorers are loaded one after the
+    other and dropped, so the largest one sets the peak memory. Raises `UserError` for an unknown metric name.
     """
     rows: list[list[dict[str, Any]]] = [[] for _ in clips]
     for family, names in selected_metrics(metrics).items():
@@ -45,7 +45,10 @@ def judge(
         version, refusal = _prepare(scorer, is_wanted=not all(unmet))
         for index, (clip, reason) in enumerate(zip(clips, unmet, strict=True)):
             scores = _score(scorer, clip, refusal or reason)
-            rows[index] += [_row(clip, metric, scores[metric.name], scorer, version) for metric in names]
+            absent = Score(None, f"{scorer.name} gave no score of that name")
+            rows[index] += [
+                _row(clip, metric, scores.get(metric.name, absent), scorer, version) for metric in names
+            ]
     return [row for clip_rows in rows for row in clip_rows]
 
 

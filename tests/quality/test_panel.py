@@ -87,6 +87,14 @@ def test_a_scorer_that_cannot_load_is_named(fake, monkeypatch) -> None:
     assert "could not be loaded: ZeroDivisionError" in row["reason"]
 
 
+def test_a_metric_that_the_scorer_leaves_out_is_null(fake) -> None:
+    fake.metrics = (*FakeScorer.metrics, Metric("other", "points", "higher", "nothing"))
+    given, absent = judge([clip()])
+    assert (given["metric"], given["value"]) == ("fake", 3.0)
+    assert (absent["metric"], absent["value"]) == ("other", None)
+    assert absent["reason"] == "fake gave no score of that name"
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_non_finite_score_is_null(fake, value: float) -> None:
     fake.value = value
