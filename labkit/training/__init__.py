@@ -1,4 +1,4 @@
-"""How the nano voice is made: speech from a teacher, then DVAE, vocoder, GPT and decoder, then a judged voice folder.
+"""How the nano voice is made: speech from a teacher, then DVAE, vocoder, GPT and Decoder, then a judged voice folder.
 
 `train_nano` is all that others call. Importing this package loads no backend.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-STAGES = ("data", "check", "dvae", "vocoder", "gpt", "decoder", "pack", "evaluate")
+STAGES = ("data", "check", "dvae", "vocoder", "gpt", "decoder", "tune", "pack", "evaluate")
 WORK_FOLDER = Path("results/training/nano")
 
 

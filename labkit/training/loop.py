@@ -175,7 +175,11 @@ def load_checkpoint(path: Path, keep: Mapping[str, Stateful]) -> tuple[int, floa
 
 def load_module(path: Path, key: str, module: M) -> M:
     """The weights that a finished (or interrupted) stage left under `key`, in evaluation mode."""
-    state = torch.load(path, weights_only=True)["modules"]
-    prefix = f"{key}."
-    module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+    module.load_state_dict(part(torch.load(path, weights_only=True)["modules"], key))
     return module.eval()
+
+
+def part(state: Mapping[str, Tensor], key: str) -> dict[str, Tensor]:
+    """What a state of several modules holds of the one called `key`."""
+    prefix = f"{key}."
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}

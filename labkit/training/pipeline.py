@@ -7,6 +7,7 @@ finds them missing says which.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import cached_property
 from itertools import chain
@@ -25,9 +26,9 @@ from labkit.training.align import spread_evenly
 from labkit.training.augment import Aligned, variants
 from labkit.training.clip_check import two_ears
 from labkit.training.codes import Utterance, encode
-from labkit.training.corpus import VOICES, Clip
+from labkit.training.corpus import VOICES, Clip, pad_to_steps
 from labkit.training.data import Speak
-from labkit.training.decoder import train_decoder
+from labkit.training.decoder import hidden_states, train_decoder
 from labkit.training.domain_plan import HeldOutTexts
 from labkit.training.dvae import mel_of, train_dvae
 from labkit.training.gpt import speaker_vectors, train_gpt
@@ -36,7 +37,7 @@ from labkit.training.pack import pack
 from labkit.training.recipe import Recipe
 from labkit.training.speech import HeldOut, Speech
 from labkit.training.splice import splice
-from labkit.training.vocoder import train_vocoder
+from labkit.training.vocoder import Heard, train_vocoder, tune
 
 Say = Callable[[str], None]
 M = TypeVar("M", bound=nn.Module)
@@ -84,8 +85,8 @@ class NanoTraining:
     def vocoder(self) -> None:
         recipe = self.recipe
         train_vocoder(
-            recipe.vocoder, recipe.config, self.trained_dvae(), self.speech.clips("train"), self.speech.clips("valid"),
-            self.folder / "vocoder", resume=self.resume, pace=recipe.pace, say=self.say,
+            recipe.vocoder, recipe.config, *self._heard(), self.folder / "vocoder",
+            resume=self.resume, pace=recipe.pace, say=self.say,
         )  # fmt: skip
 
     def gpt(self) -> None:
@@ -108,13 +109,22 @@ class NanoTraining:
             resume=self.resume, pace=recipe.pace, say=self.say,
         )  # fmt: skip
 
+    def tune(self) -> None:
+        recipe = self.recipe
+        decoder = load_module(self._checkpoint("decoder"), "decoder", self._new_decoder())
+        tune(
+            recipe.vocoder, recipe.config, decoder, *self._heard(self.trained_gpt()),
+            self._checkpoint("vocoder", "vocoder/polish"), self.folder / "tune",
+            resume=self.resume, pace=recipe.pace, say=self.say,
+        )  # fmt: skip
+
     def pack(self) -> None:
         data = self.recipe.data
         named = {name: self.speakers[voice] for name, voice in zip(data.speakers, VOICES, strict=True)}
         config = self.recipe.config
         size = pack(
             self.folder / "asset", config, named, gpt=self.trained_gpt(), dvae=self.trained_dvae(),
-            decoder=self._trained("decoder", Decoder(config.decoder, config.audio)),
+            decoder=self.trained_decoder(),
             vocoder=self.trained_vocoder(),
         )  # fmt: skip
         self.say(f"pack: {self.folder / 'asset'}, {size / 1e6:.2f} MB")
@@ -199,17 +209,42 @@ class NanoTraining:
     def trained_gpt(self) -> Gpt:
         return self._trained("gpt", Gpt(self.recipe.config.gpt))
 
-    def trained_vocoder(self) -> Vocoder:
-        """After the polish, when the recipe has one."""
-        config = self.recipe.config
-        stage = "vocoder/polish" if self.recipe.vocoder.polish.steps else "vocoder"
-        return self._trained("vocoder", Vocoder(config.vocoder, config.audio), stage)
+    def trained_decoder(self) -> Decoder:
+        return load_module(self._checkpoint("tune"), "decoder", self._new_decoder())
 
-    def _trained(self, key: str, module: M, stage: str = "") -> M:
-        path = self.folder / (stage or key) / "last.pt"
+    def trained_vocoder(self) -> Vocoder:
+        config = self.recipe.config
+        return load_module(self._checkpoint("tune"), "vocoder", Vocoder(config.vocoder, config.audio))
+
+    def _new_decoder(self) -> Decoder:
+        return Decoder(self.recipe.config.decoder, self.recipe.config.audio)
+
+    def _trained(self, key: str, module: M) -> M:
+        return load_module(self._checkpoint(key), key, module)
+
+    def _checkpoint(self, stage: str, folder: str = "") -> Path:
+        path = self.folder / (folder or stage) / "last.pt"
         if not path.exists():
-            raise UserError(f"{path} is missing; run the stage {key!r} first.")
-        return load_module(path, key, module)
+            raise UserError(f"{path} is missing; run the stage {stage!r} first.")
+        return path
+
+    def _heard(self, gpt: Gpt | None = None) -> tuple[list[Heard], list[Heard]]:
+        """Clips for the vocoder to learn from, and every fourth held-out one; with `gpt`, hidden states too."""
+        dvae, seed = self.trained_dvae(), random.Random(self.recipe.vocoder.seed)
+        vectors = {name: torch.from_numpy(vector) for name, vector in self.speakers.items()}
+
+        def heard(clip: Clip, corrupted: float) -> Heard:
+            (utterance,) = encode(dvae, [(clip, None)])
+            with torch.no_grad():
+                mels = {"real": mel_of(clip), "dvae": dvae.decode(utterance.codes[None])[0]}
+            hidden = None
+            if gpt is not None:
+                hidden = hidden_states(gpt, utterance, vectors[utterance.voice], seed, corrupted)
+            return Heard(torch.from_numpy(pad_to_steps(clip.audio)), mels, hidden)
+
+        clips, valid = self.speech.clips("train"), self.speech.clips("valid")
+        corrupted = self.recipe.decoder.corrupted
+        return [heard(clip, corrupted) for clip in clips], [heard(clip, 0.0) for clip in valid[::4]]
 
     def _speak(self, text: str, voice: str, tempo: float) -> np.ndarray:
         """Have the teacher speak; it is loaded when it is first asked."""

@@ -55,7 +55,7 @@ NANO_RECIPE = Recipe(
 
 
 def _short(stage: Any, **changes: Any) -> Any:
-    return replace(stage, schedule=replace(stage.schedule, steps=4, warmup=2), batch=4, **changes)
+    return replace(stage, schedule=replace(stage.schedule, steps=4, warmup=2), **changes)
 
 
 SMOKE_RECIPE = Recipe(
@@ -66,10 +66,17 @@ SMOKE_RECIPE = Recipe(
         spliced={"digits": 4, "domain": 4},
         copies={"digits": 2, "domain": 2},
     ),
-    dvae=_short(DvaeStage(), frames=32),
-    vocoder=_short(VocoderStage(), frames=24, polish=Schedule(steps=2, peak=1e-4), discriminated=2),
-    gpt=_short(GptStage()),
-    decoder=_short(DecoderStage(), steps=12),
+    dvae=_short(DvaeStage(), batch=4, frames=32),
+    vocoder=_short(
+        VocoderStage(),
+        frames=24,
+        rows={"dvae": 2, "real": 2},
+        tune_rows={"decoder": 2, "dvae": 1, "real": 1},
+        polish=Schedule(steps=2, peak=1e-4),
+        tune=Schedule(steps=2, peak=1e-4),
+    ),
+    gpt=_short(GptStage(), batch=4),
+    decoder=_short(DecoderStage(), batch=4, steps=12),
     pace=Pace(log_steps=2, validate_steps=4, save_s=1.0),
     teacher="tones",
 )

@@ -1,34 +1,36 @@
-"""Stage `vocoder`: teach the small Vocos to turn log-mels, real ones and the DVAE's, into audio.
+"""Stages `vocoder` and `tune`: teach the small Vocos to turn log-mels into audio.
 
-First with spectral losses alone (L1 on log-mels, and on four resolutions of the log spectrum); then, because those
-leave a buzz that listeners and DNSMOS hear, a shorter phase in which three small spectrogram discriminators join in.
+First with spectral losses alone (L1 on log-mels, and on four resolutions of the log spectrum). Those leave a buzz that
+listeners and DNSMOS hear, so a polish follows in which discriminators join in. Up to here the mels are real ones and
+the DVAE's. When GPT and Decoder are there, the polish goes on with the Decoder's mels, blurred in a way of their own,
+and the Decoder learns along: what the vocoder cannot say well comes back to it, and its own L1 keeps its mels mels.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Unpack
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.parametrizations import weight_norm
 
 from labkit.model.config import VoiceConfig
-from labkit.model.dvae import Dvae
+from labkit.model.dvae import Decoder
 from labkit.model.features import log_mel, magnitude
 from labkit.model.vocoder import Vocoder
-from labkit.training.corpus import Clip, pad_to_steps
-from labkit.training.dvae import mel_of
-from labkit.training.loop import Metrics, Running, Schedule, Stateful, train
+from labkit.training.adversary import Adversary, AdversaryPrice
+from labkit.training.dvae import mel_losses
+from labkit.training.loop import Metrics, Running, Schedule, part, train
 
 RESOLUTIONS = ((256, 64), (512, 128), (1024, 256), (2048, 512))
-DISCRIMINATOR_SIZES = (512, 1024, 2048)
+
+
+def _polishing(steps: int, peak: float) -> Schedule:
+    return Schedule(steps=steps, peak=peak, floor=0.1, clip=5.0, betas=(0.8, 0.95))
 
 
 @dataclass(frozen=True)
@@ -38,40 +40,24 @@ class VocoderStage:
     schedule: Schedule = field(
         default_factory=lambda: Schedule(steps=2600, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
     )
-    polish: Schedule = field(
-        default_factory=lambda: Schedule(steps=2700, peak=3e-4, floor=0.1, clip=5.0, betas=(0.8, 0.95))
-    )
+    polish: Schedule = field(default_factory=lambda: _polishing(2700, 3e-4))
+    tune: Schedule = field(default_factory=lambda: _polishing(2000, 2e-4))
     seed: int = 2
-    batch: int = 12
     frames: int = 64
-    decoded_share: float = 0.6  # of the inputs come from the DVAE, the rest are real mels
-    judge_rate: float = 4e-4
-    adversarial_weight: float = 0.15
-    feature_weight: float = 0.5
-    discriminated: int = 6  # rows of a batch that the discriminators see
+    # A batch: so many rows with mels of each kind. The discriminators see the first ones.
+    rows: Mapping[str, int] = field(default_factory=lambda: {"dvae": 7, "real": 5})
+    tune_rows: Mapping[str, int] = field(default_factory=lambda: {"decoder": 8, "dvae": 2, "real": 2})
+    mel_weight: float = 1.0  # of the Decoder's own loss in the tuning
+    price: AdversaryPrice = field(default_factory=AdversaryPrice)
 
 
-class SpectrogramDiscriminator(nn.Module):
-    """Log spectrogram of one resolution -> a map of scores; its inner activations are compared too."""
+@dataclass(frozen=True)
+class Heard:
+    """One clip: wave [N], log-mels [n_mels, 2T] by whose they are, N about 2T hop; GPT hidden states [T, hidden]."""
 
-    def __init__(self, n_fft: int, channels: int = 16) -> None:
-        super().__init__()
-        self.n_fft = n_fft
-        widths = [1, *[channels] * 5]
-        layers = [
-            nn.Conv2d(a, b, (3, 9), stride=(1, 2) if i in (1, 2, 3) else 1, padding=(1, 4))
-            for i, (a, b) in enumerate(pairwise(widths))
-        ]
-        self.layers = nn.ModuleList(weight_norm(layer) for layer in layers)
-        self.score = weight_norm(nn.Conv2d(channels, 1, 3, padding=1))
-
-    def forward(self, wave: Tensor) -> tuple[Tensor, list[Tensor]]:
-        x = torch.log(magnitude(wave, self.n_fft, self.n_fft // 4) + 1e-3).transpose(1, 2)[:, None]
-        features = []
-        for layer in self.layers:
-            x = F.leaky_relu(layer(x), 0.1)
-            features.append(x)
-        return self.score(x), features
+    wave: Tensor
+    mels: Mapping[str, Tensor]
+    hidden: Tensor | None = None
 
 
 def spectral_losses(predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,103 +71,121 @@ def spectral_losses(predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return mel, total / len(RESOLUTIONS)
 
 
-class Adversary:
-    """The discriminators with their own optimizer; judged and trained on a few rows of every batch."""
+class VocoderTraining:
+    """A vocoder with its discriminators and the speech it learns from; with a Decoder, both learn."""
 
-    def __init__(self, stage: VocoderStage) -> None:
-        torch.manual_seed(stage.seed + 1)
-        self.stage = stage
-        self.judges = nn.ModuleList(SpectrogramDiscriminator(n) for n in DISCRIMINATOR_SIZES)
-        self.optimizer = torch.optim.AdamW(self.judges.parameters(), lr=stage.judge_rate, betas=(0.8, 0.95))
+    def __init__(
+        self,
+        stage: VocoderStage,
+        config: VoiceConfig,
+        clips: Sequence[Heard],
+        valid: Sequence[Heard],
+        decoder: Decoder | None = None,
+    ) -> None:
+        self.stage, self.hop, self.decoder = stage, config.audio.hop, decoder
+        self.clips = [c for c in clips if c.mels["real"].shape[1] >= stage.frames + 2]
+        self.valid = valid
+        torch.manual_seed(stage.seed)
+        self.vocoder = Vocoder(config.vocoder, config.audio)
+        self.adversary = Adversary(stage.price, stage.seed + 1)
+        self.modules = nn.ModuleDict({"vocoder": self.vocoder})
+        if decoder is not None:
+            self.modules["decoder"] = decoder
 
-    def companions(self) -> dict[str, Stateful]:
-        return {"judges": self.judges, "judges_optimizer": self.optimizer}
+    def draw(self, rows: Mapping[str, int], rng: random.Random) -> tuple[Tensor, Tensor, Tensor]:
+        """(mels given [B, n_mels, F], real mels, waves [B, (F - 1) hop]) of windows at random even frames."""
+        frames = self.stage.frames
+        given, real, waves = [], [], []
+        for source, count in rows.items():
+            for _ in range(count):
+                clip = rng.choice(self.clips)
+                a = 2 * rng.randrange((clip.mels["real"].shape[1] - frames) // 2)
+                real.append(clip.mels["real"][:, a : a + frames])
+                waves.append(clip.wave[a * self.hop : (a + frames - 1) * self.hop])
+                given.append(
+                    self._decode(clip, a // 2, (a + frames) // 2)
+                    if source == "decoder"
+                    else clip.mels[source][:, a : a + frames]
+                )
+        return torch.stack(given), torch.stack(real), torch.stack(waves)
 
-    def loss(self, predicted: Tensor, target: Tensor) -> tuple[Tensor, Metrics]:
-        """Train the judges once (hinge loss), then say what the vocoder should pay: fooling and feature matching."""
-        real = [judge(target) for judge in self.judges]
-        fake = [judge(predicted.detach()) for judge in self.judges]
-        own = torch.stack(
-            [F.relu(1 - r).mean() + F.relu(1 + f).mean() for (r, _), (f, _) in zip(real, fake, strict=True)]
-        ).mean()
-        self.optimizer.zero_grad(set_to_none=True)
-        own.backward()
-        self.optimizer.step()
-        self.judges.requires_grad_(False)
-        heard = [judge(predicted) for judge in self.judges]
-        self.judges.requires_grad_(True)
-        fooled = -torch.stack([score.mean() for score, _ in heard]).mean()
-        matched = torch.stack(
-            [
-                (a.detach() - b).abs().mean()
-                for (_, wanted), (_, found) in zip(real, heard, strict=True)
-                for a, b in zip(wanted, found, strict=True)
-            ]
-        ).mean()
-        loss = self.stage.adversarial_weight * fooled + self.stage.feature_weight * matched
-        return loss, {"judges": own.item(), "matched": matched.item()}
+    def _decode(self, clip: Heard, start: int = 0, stop: int | None = None) -> Tensor:
+        """The Decoder's mel [n_mels, 2T] of the steps from start to stop."""
+        assert self.decoder is not None and clip.hidden is not None, "only a Decoder reads hidden states"
+        return self.decoder(clip.hidden[None, start:stop])[0]
+
+    def spectral_step(self, _: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+        given, _real, wave = self.draw(self.stage.rows, rng)
+        mel, spectrum = spectral_losses(self.vocoder(given), wave)
+        return mel + spectrum, {"mel": mel.item(), "spectrum": spectrum.item()}
+
+    def polishing_step(self, _: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+        given, _real, wave = self.draw(self.stage.rows, rng)
+        return self._polishing_loss(given, wave)
+
+    def tuning_step(self, _: int, rng: random.Random) -> tuple[Tensor, Metrics]:
+        given, real, wave = self.draw(self.stage.tune_rows, rng)
+        loss, figures = self._polishing_loss(given, wave)
+        made = self.stage.tune_rows["decoder"]
+        l1, delta = mel_losses(given[:made], real[:made])
+        return loss + self.stage.mel_weight * (l1 + 0.25 * delta), {**figures, "l1": l1.item()}
+
+    def _polishing_loss(self, given: Tensor, wave: Tensor) -> tuple[Tensor, Metrics]:
+        predicted = self.vocoder(given)
+        mel, spectrum = spectral_losses(predicted, wave)
+        rows = slice(0, self.stage.price.rows)
+        paid, figures = self.adversary.loss(predicted[rows], wave[rows])
+        return mel + spectrum + paid, {"mel": mel.item(), "spectrum": spectrum.item(), **figures}
+
+    def validate(self) -> Metrics:
+        """Of held-out clips as the path in training makes them: by the Decoder where there is one, else the DVAE."""
+        losses = []
+        for clip in self.valid:
+            given = clip.mels["dvae"] if self.decoder is None else self._decode(clip)
+            predicted = self.vocoder(given[None])
+            wave = clip.wave[None, : predicted.shape[1]]
+            losses.append([v.item() for v in spectral_losses(predicted, wave)])
+        mel, spectrum = (sum(column) / len(losses) for column in zip(*losses, strict=True))
+        return {"mel": mel, "spectrum": spectrum}
 
 
 def train_vocoder(
     stage: VocoderStage,
     config: VoiceConfig,
-    dvae: Dvae,
-    clips: Sequence[Clip],
-    valid: Sequence[Clip],
+    clips: Sequence[Heard],
+    valid: Sequence[Heard],
     folder: Path,
     **running: Unpack[Running],
 ) -> Vocoder:
-    hop = config.audio.hop
-    waves, mels, decoded = [], [], []
-    with torch.no_grad():
-        for clip in [*clips, *valid[::4]]:
-            mel = mel_of(clip)
-            waves.append(torch.from_numpy(pad_to_steps(clip.audio)))
-            mels.append(mel)
-            decoded.append(dvae.decode(dvae.encode(mel[None]))[0])
-    usable = [i for i in range(len(clips)) if mels[i].shape[1] >= stage.frames + 2]
-    torch.manual_seed(stage.seed)
-    vocoder = Vocoder(config.vocoder, config.audio)
-
-    def draw(rng: random.Random) -> tuple[Tensor, Tensor]:
-        inputs, targets = [], []
-        for _ in range(stage.batch):
-            i = rng.choice(usable)
-            source = decoded[i] if rng.random() < stage.decoded_share else mels[i]
-            a = rng.randrange(source.shape[1] - stage.frames)
-            inputs.append(source[:, a : a + stage.frames])
-            targets.append(waves[i][a * hop : (a + stage.frames - 1) * hop])
-        return vocoder(torch.stack(inputs)), torch.stack(targets)
-
-    def spectral_step(_: int, rng: random.Random) -> tuple[Tensor, Metrics]:
-        mel, spectrum = spectral_losses(*draw(rng))
-        return mel + spectrum, {"mel": mel.item(), "spectrum": spectrum.item()}
-
-    adversary = Adversary(stage)
-
-    def polishing_step(_: int, rng: random.Random) -> tuple[Tensor, Metrics]:
-        predicted, target = draw(rng)
-        mel, spectrum = spectral_losses(predicted, target)
-        rows = slice(0, stage.discriminated)
-        paid, figures = adversary.loss(predicted[rows], target[rows])
-        return mel + spectrum + paid, {"mel": mel.item(), "spectrum": spectrum.item(), **figures}
-
-    def validate() -> Metrics:
-        losses = []
-        for i in range(len(clips), len(waves)):
-            predicted = vocoder(decoded[i][None])
-            losses.append(
-                [v.item() for v in spectral_losses(predicted, waves[i][None, : predicted.shape[1]])]
-            )
-        mel, spectrum = (sum(column) / len(losses) for column in zip(*losses, strict=True))
-        return {"mel": mel, "spectrum": spectrum}
-
-    modules = nn.ModuleDict({"vocoder": vocoder})
-    run = partial(train, modules=modules, validate=validate, seed=stage.seed, **running)
-    run("vocoder", folder, schedule=stage.schedule, step_function=spectral_step)
+    """The spectral phase into `folder`, then the polish into `folder/polish`; needs mels "real" and "dvae"."""
+    training = VocoderTraining(stage, config, clips, valid)
+    run = partial(train, modules=training.modules, validate=training.validate, seed=stage.seed, **running)
+    run("vocoder", folder, schedule=stage.schedule, step_function=training.spectral_step)
     if stage.polish.steps:
         run(
-            "polish", folder / "polish", schedule=stage.polish, step_function=polishing_step,
-            companions=adversary.companions(),
+            "polish", folder / "polish", schedule=stage.polish, step_function=training.polishing_step,
+            companions=training.adversary.companions(),
         )  # fmt: skip
-    return vocoder
+    return training.vocoder
+
+
+def tune(
+    stage: VocoderStage,
+    config: VoiceConfig,
+    decoder: Decoder,
+    clips: Sequence[Heard],
+    valid: Sequence[Heard],
+    polished: Path,
+    folder: Path,
+    **running: Unpack[Running],
+) -> None:
+    """Go on from the checkpoint `polished`, judges and all, with the Decoder in front; clips have `hidden`."""
+    training = VocoderTraining(stage, config, clips, valid, decoder)
+    state = torch.load(polished, weights_only=True)
+    training.vocoder.load_state_dict(part(state["modules"], "vocoder"))
+    for name, companion in training.adversary.companions().items():
+        companion.load_state_dict(state[name])
+    train(
+        "tune", folder, training.modules, stage.tune, training.tuning_step, training.validate,
+        seed=stage.seed, companions=training.adversary.companions(), **running,
+    )  # fmt: skip

@@ -7,11 +7,12 @@ import torch
 
 from labkit.model.config import NANO
 from labkit.model.dvae import Dvae
+from labkit.training.adversary import Adversary, AdversaryPrice
 from labkit.training.corpus import Clip, Item
 from labkit.training.decoder import hidden_states
 from labkit.training.dvae import mel_losses, mel_of, perplexities, reconstruct, rms_per_bin
 from labkit.training.tones import Tones
-from labkit.training.vocoder import Adversary, VocoderStage, spectral_losses
+from labkit.training.vocoder import spectral_losses
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_every_part_of_the_dvae_is_trained(clip: Clip) -> None:
 
 
 def test_the_discriminators_learn_and_the_vocoder_pays_through_them() -> None:
-    adversary = Adversary(VocoderStage())
+    adversary = Adversary(AdversaryPrice(), seed=3)
     before = [p.clone() for p in adversary.judges.parameters()]
     torch.manual_seed(0)
     predicted = torch.randn(2, 8192, requires_grad=True)

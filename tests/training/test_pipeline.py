@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from labkit.errors import UserError
 from labkit.training import STAGES, train_nano
@@ -28,7 +29,8 @@ def work(tmp_path_factory) -> Path:
 
 
 def test_every_stage_leaves_its_work(work: Path) -> None:
-    assert (work / "work" / "vocoder" / "polish" / "last.pt").exists()
+    for stage in ("vocoder/polish", "tune"):
+        assert (work / "work" / stage / "last.pt").exists()
     for stage in ("dvae", "vocoder", "gpt", "decoder"):
         log = [json.loads(line) for line in (work / "work" / stage / "log.jsonl").read_text().splitlines()]
         assert [r["step"] for r in log] == [2, 4]
@@ -68,6 +70,14 @@ def test_two_workers_make_what_one_makes(work: Path, tmp_path: Path) -> None:
             first, second = ([json.loads(x) for x in p.read_text().splitlines()] for p in (one, two))
             for a, b in zip(first, second, strict=True):  # threads add in another order
                 assert {**a, "wall_s": 0} == pytest.approx({**b, "wall_s": 0}, rel=0.02)
+
+
+def test_tuning_goes_on_from_what_is_there_and_moves_both_networks(work: Path) -> None:
+    tuned = torch.load(work / "work" / "tune" / "last.pt")["modules"]
+    for network, stage in (("vocoder", "vocoder/polish"), ("decoder", "decoder")):
+        before = torch.load(work / "work" / stage / "last.pt")["modules"]
+        drift = max((before[key] - tuned[key]).abs().max().item() for key in before)
+        assert 0 < drift < 1e-3, network  # two steps at a rate of 1e-4
 
 
 def test_a_finished_stage_resumed_changes_nothing(work: Path) -> None:
