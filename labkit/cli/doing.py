@@ -51,7 +51,7 @@ def say(
     choice = find_recipe(recipe, load_recipes(*(recipes or [])))
     spoken = speak_text(
         text, voice=voice, recipe=choice, speaker=speaker, seed=seed, out=out, stream=stream,
-        audio_path=audio_path, threads=threads, device=device,
+        audio_path=audio_path, threads=threads, device=device, progress=progress_lines(as_json),
     )  # fmt: skip
     if as_json:
         print_json(spoken.summary())
@@ -78,7 +78,10 @@ def run(
     keep_audio: Annotated[
         bool, typer.Option("--keep-audio", help="Keep the clips beside the document.")
     ] = False,
-    seconds: Annotated[float, typer.Option(help="Stop the run after this long.")] = 600.0,
+    seconds: Annotated[
+        float,
+        typer.Option(help="Stop each process of the run after this long; building artifacts does not count."),
+    ] = 600.0,
     memory_gb: Annotated[float | None, typer.Option(help="Stop the run above this much memory.")] = None,
     recipes: RecipesOption = None,
     results: StoreOption = None,

@@ -154,6 +154,7 @@ def baseline_show(
 
     from labkit.gate.baseline import read_baseline
     from labkit.report.gate_result import name_of, value_words
+    from labkit.results.units import MISSING
 
     found = read_baseline(name, results)
     about = found.about
@@ -170,16 +171,20 @@ def baseline_show(
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for recipe, families in found.scores.items():
         for family, metrics in families.items():
+            tier = family.replace("tier", "tier ")
             for metric, items in metrics.items():
                 known = [value for values in items.values() for value in values if value is not None]
                 label, unit = name_of(metric)
                 if known:
-                    rows.setdefault((family, label), {})[recipe] = value_words(unit, mean(known))
+                    rows.setdefault((tier, label), {})[recipe] = value_words(unit, mean(known))
         if (costs := about.costs.get(recipe)) and costs.cpu_s:
             rows.setdefault(("cost", f"CPU time of {about.gate.speed.texts} sentences"), {})[recipe] = (
                 value_words("s", median(costs.cpu_s.values()))
             )
-    table = [[*key, *(cells.get(recipe, "—") for recipe in found.scores)] for key, cells in rows.items()]
+    table = [
+        [*key, *(rows[key].get(recipe, MISSING) for recipe in found.scores)]
+        for key in sorted(rows, key=lambda key: key[0].removeprefix("tier ").replace("cost", "9"))
+    ]
     print_rows("means over sentences", ["tier", "metric", *found.scores], table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,8 +43,8 @@ def recipes(
             }
         )
         return
-    rows = [[name, _stage_words(known[name]), *_availability_words(answers[name])] for name in known]
-    print_rows("recipes", ["recipe", "gpt | decoder | vocoder", "here", "note"], rows)
+    rows = [[name, *_recipe_words(known[name], answers[name])] for name in known]
+    print_rows("recipes", ["recipe", "here", "gpt | decoder | vocoder, and what it is"], rows)
 
 
 def voices_list(as_json: JsonFlag = False) -> None:
@@ -74,18 +75,21 @@ def voices_show(
         "for_quality": voice.for_quality,
         "licence": voice.licence,
         "note": voice.card.note,
-        "measured": [f"{arm}: {words}" for arm, words in voice.essentials().items()],
+        "measured": voice.essentials(),
         "weights_hash": voice.weights_hash,
-        "gpt": voice.config.gpt,
-        "decoder": voice.config.decoder,
-        "dvae": voice.config.dvae,
-        "vocoder": voice.config.vocoder,
+        "gpt": asdict(voice.config.gpt),
+        "decoder": asdict(voice.config.decoder),
+        "dvae": asdict(voice.config.dvae),
+        "vocoder": asdict(voice.config.vocoder),
     }
     if as_json:
         print_json(facts)
-    else:
+        return
+    print_rows(f"voice {name}", ["", ""], [[key, words] for key, words in _voice_words(facts) if words])
+    if facts["measured"]:
+        columns = ["texts, audio path, sampling", "with 95 % intervals"]
         print_rows(
-            f"voice {name}", ["", ""], [[key, _words(value)] for key, value in facts.items() if value != []]
+            "measured on held-out sentences", columns, [list(arm) for arm in facts["measured"].items()]
         )
 
 
@@ -118,19 +122,39 @@ def doctor(as_json: JsonFlag = False) -> None:
         raise typer.Exit(1)
 
 
+def _recipe_words(recipe: Recipe, answer: Any) -> tuple[Text, str]:
+    """Whether it runs here, and what it is: its engines, then what was said of it, then why it cannot run."""
+    here = Text("no", "red") if hasattr(answer, "remedy") else Text("yes", "green")
+    why = f"{answer.reason} {answer.remedy}" if hasattr(answer, "remedy") else answer.note
+    return here, "\n".join(line for line in (_stage_words(recipe), recipe.description, why) if line)
+
+
 def _stage_words(recipe: Recipe) -> str:
-    choices = recipe.choices()
-    return f"pipeline {recipe.pipeline}" if not choices else " | ".join(
-        f"{choice.engine} {choice.precision}" for choice in choices.values()
-    )  # fmt: skip
+    choices = [f"{choice.engine} {choice.precision}" for choice in recipe.choices().values()]
+    if not choices:
+        return f"pipeline {recipe.pipeline}"
+    return f"{choices[0]}, all three" if len(set(choices)) == 1 else " | ".join(choices)
 
 
-def _availability_words(answer: Any) -> tuple[Text, str]:
-    if hasattr(answer, "remedy"):
-        return Text("no", "red"), f"{answer.reason} {answer.remedy}"
-    return Text("yes", "green"), answer.note
+def _voice_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts of a voice in the words of a table; what was measured has a table of its own."""
+    from labkit.results.units import format_value
+
+    words = facts["words"]
+    return [
+        ("folder", str(facts["folder"])),
+        ("size", format_value("size_bytes", facts["size_bytes"])),
+        ("speakers", ", ".join(facts["speakers"])),
+        ("words", words if isinstance(words, str) else f"{len(words)}: {', '.join(words)}"),
+        ("quality", "" if facts["for_quality"] else "means nothing: the weights are random"),
+        ("licence", facts["licence"]),
+        ("note", facts["note"]),
+        ("weights", f"sha256 {facts['weights_hash']}"),
+        *((part, _settings(facts[part])) for part in ("gpt", "decoder", "dvae", "vocoder")),
+    ]
 
 
-def _words(value: Any) -> str:
-    separator = "\n" if isinstance(value, list) and any(" " in str(item) for item in value) else ", "
-    return separator.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _settings(values: dict[str, Any]) -> str:
+    """`hidden 192, layers 5`; settings within settings in brackets."""
+    shown = {key: f"({_settings(each)})" if isinstance(each, dict) else each for key, each in values.items()}
+    return ", ".join(f"{key} {each}" for key, each in shown.items())

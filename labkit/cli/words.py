@@ -48,8 +48,12 @@ def print_summary(
 
 
 def print_rows(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """A table; cells are shown as they are, `[uv_break]` too, and styled where they are rich's `Text`."""
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    """A table; cells are shown as they are, `[uv_break]` too, and styled where they are rich's `Text`.
+
+    Columns that all lack a name get no line for names.
+    """
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False,
+                  show_header=any(columns))  # fmt: skip
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

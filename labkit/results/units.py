@@ -164,7 +164,7 @@ def format_unit(unit: str, value: float | None) -> str:
     if unit in ("cosine", "correlation"):
         return f"{value:.3f}"
     if unit in ("dB", "score", "nats"):
-        return f"{value:.2f}" + (" dB" if unit == "dB" else "")
+        return f"{value:.2f}".replace("-0.00", "0.00") + (" dB" if unit == "dB" else "")
     return _short(value) + (f" {unit}" if unit and not unit.startswith("/") else unit)
 
 

@@ -26,6 +26,7 @@ from labkit.results.units import METRICS, base_name, describe, format_value
         ("roofline_share", 0.5612, "56.1 %"),
         ("dnsmos_p808_mean", 3.1415, "3.14"),
         ("log_mel_db_mean", 0.5, "0.50 dB"),
+        ("log_mel_db_mean", -0.001, "0.00 dB"),
         ("steps_per_s_p50", 331.4, "331/s"),
         ("steps_p50", 60.0, "60"),
         ("latency_s_p50", None, "—"),
