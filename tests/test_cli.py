@@ -24,6 +24,13 @@ COMMANDS = [
     ["gate"], ["faults"], ["baseline", "record"], ["baseline", "list"], ["baseline", "show"], ["train", "nano"],
 ]  # fmt: skip
 
+GATE = str(Path(__file__).parent.parent / "sweeps/gate.yaml")
+READING = [
+    ["results", "list"], ["results", "show", "x"], ["report"], ["compare", "x", "y"], ["baseline", "list"],
+    ["baseline", "show", "x"], ["faults"], ["bench", "peers"],
+    ["listen", "results"], ["gate", "--baseline", "x", "--sweep", GATE],
+]  # fmt: skip
+
 
 def labkit(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """Run the command in this process and return its exit code."""
@@ -64,6 +71,10 @@ def test_every_command_helps_with_an_example(command, monkeypatch, capsys) -> No
         (["sensitivity", "-o", "no/such/folder/x.csv"], ["no/such/folder"]),
         (["sensitivity", "-o", "x.xlsx"], ["x.xlsx", ".csv"]),
         (["voices", "show", "nanoo"], ["nanoo"]),
+        *(
+            ([*command, "--results", __file__], [f"{__file__} is a file", "choose another folder"])
+            for command in READING
+        ),
         (["results", "show", "no-such-run"], ["no-such-run"]),
         (["results", "list", "--sweep", "no-such-sweep"], ["no-such-sweep", "recorded sweeps"]),
         (["report", "no-such-sweep"], ["no-such-sweep", "recorded sweeps"]),

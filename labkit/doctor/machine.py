@@ -20,8 +20,8 @@ MEMORY_WARN = 4 * GIB  # a full-size voice in float32 with its export
 def results_folder() -> Check:
     from labkit.results.store import Store
 
-    store = Store()
     try:
+        store = Store()
         store.check_writable()
     except LabError as error:
         return Check("results folder", "fail", str(error), "Choose another folder with LABKIT_RESULTS.")

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from labkit.errors import StoreError, UserError
 from labkit.gate.anchor import Anchor
 from labkit.gate.spec import GateSpec
-from labkit.results.store import default_folder, write_atomic
+from labkit.results.store import Store, write_atomic
 from labkit.run.request import Plan
 from labkit.spec import Recipe
 
@@ -82,7 +82,7 @@ class Baseline:
 
 def baselines_folder(results: Path | None = None) -> Path:
     """Where named baselines lie: in the results folder, of which they are the committed part."""
-    return (results or default_folder()) / "baselines"
+    return Store(results).folder / "baselines"
 
 
 def baseline_folder(name: str, results: Path | None = None) -> Path:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from labkit.errors import StoreError
 from labkit.listening.trials import Clip
-from labkit.results.store import SAMPLE_RATE, Store
+from labkit.results.files import SAMPLE_RATE
+from labkit.results.store import Store
 
 LEVEL_DB = -26.0
 ANCHOR_HZ = 3_500.0

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from labkit.errors import ResultsFolderError, StoreError, UserError
+from labkit.results.files import REMEDIES, default_folder, refuse_file, write_atomic, write_audio
 from labkit.results.migrate import migrate
 from labkit.results.ratings import Vote, read_votes
 from labkit.results.schema import RunDocument
@@ -36,17 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-SAMPLE_RATE = 24_000
 MIN_FREE_BYTES = 64 * 2**20  # a run with kept audio takes a few megabytes; stop while there is room to say so
-_REMEDIES = {
-    errno.ENOSPC: "free some disk space or choose another folder with --results",
-    errno.EDQUOT: "free some of your disk quota or choose another folder with --results",
-    errno.EROFS: "the file system is read-only: choose another folder with --results or LABKIT_RESULTS",
-    errno.EACCES: "change its permissions or choose another folder with --results or LABKIT_RESULTS",
-    errno.ENOTDIR: "a file stands where a folder should be: move it or choose another folder with --results",
-}
-
-
 _MEND = "put back an unharmed copy, or move it out of the folder"
 
 
@@ -62,11 +53,6 @@ class Damaged:
     reason: str
 
 
-def default_folder() -> Path:
-    """Where results go: `LABKIT_RESULTS` when set, else `./results`."""
-    return Path(os.environ.get("LABKIT_RESULTS") or "results")
-
-
 def new_run_id(recipe: str, now: datetime | None = None) -> str:
     """A unique id that sorts by start time, e.g. `20260131T120000.123456Z-torch-fp32-1f2e3d`."""
     moment = (now or datetime.now(UTC)).astimezone(UTC)
@@ -74,12 +60,16 @@ def new_run_id(recipe: str, now: datetime | None = None) -> str:
 
 
 class Store:
-    """One results folder. Opening it touches nothing; folders appear with the first write."""
+    """One results folder. Opening it writes nothing; folders appear with the first write.
+
+    `ResultsFolderError` when a file stands in its place: read as a folder it would seem to hold no runs.
+    """
 
     def __init__(self, folder: Path | str | None = None) -> None:
         self.folder = Path(folder) if folder is not None else default_folder()
         self.runs_folder = self.folder / "runs"
         self.sweeps_folder = self.folder / "sweeps"
+        refuse_file(self.runs_folder)
 
     def check_writable(self) -> None:
         """Prove before any work that a result can be kept; `ResultsFolderError` says why not and what to do."""
@@ -93,7 +83,7 @@ class Store:
         if free < MIN_FREE_BYTES:
             raise ResultsFolderError(
                 f"results folder {self.folder}: only {free // 2**20} MiB are free, "
-                f"{MIN_FREE_BYTES // 2**20} are needed; {_REMEDIES[errno.ENOSPC]}."
+                f"{MIN_FREE_BYTES // 2**20} are needed; {REMEDIES[errno.ENOSPC]}."
             )
 
     def write(self, document: RunDocument, audio: Mapping[str, NDArray[np.float32]] | None = None) -> Path:
@@ -184,7 +174,7 @@ class Store:
             ) from error
 
     def _error(self, verb: str, error: OSError) -> StoreError:
-        remedy = _REMEDIES.get(error.errno or 0, "choose another folder with --results or LABKIT_RESULTS")
+        remedy = REMEDIES.get(error.errno or 0, "choose another folder with --results or LABKIT_RESULTS")
         return StoreError(f"results folder {self.folder} cannot be {verb} ({error}); {remedy}.")
 
 
@@ -251,37 +241,3 @@ def _votes(store: Store) -> list[Vote]:
 
 def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON; a number is finite or it is null with a reason")
-
-
-def write_atomic(target: Path, content: bytes) -> None:
-    """Readers see all of the content or nothing, also after a power cut."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(3)}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def write_audio(target: Path, samples: NDArray[np.float32]) -> None:
-    import io
-
-    import numpy as np
-    import soundfile
-
-    if samples.ndim != 1 or not np.isfinite(samples).all():
-        raise StoreError(f"audio {target.name}: finite mono samples are needed, got shape {samples.shape}.")
-    buffer = io.BytesIO()
-    soundfile.write(buffer, samples, SAMPLE_RATE, format="FLAC", subtype="PCM_16")
-    write_atomic(target, buffer.getvalue())

@@ -16,7 +16,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.errors import StoreError, UserError
+from labkit.errors import ResultsFolderError, StoreError, UserError
 from labkit.results import migrate
 from labkit.results import store as store_module
 from labkit.results.schema import Measures
@@ -160,10 +160,14 @@ def test_check_writable_leaves_no_trace(tmp_path: Path) -> None:
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "results").write_text("not a folder")
-    with pytest.raises(StoreError, match=r"results.*choose another folder"):
-        Store(tmp_path / "results").check_writable()
+@pytest.mark.parametrize("place", ["file", "file/below", "folder"])
+def test_a_file_in_the_place_of_the_folder_is_named_and_is_no_empty_store(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "runs").write_text("not a folder")
+    with pytest.raises(ResultsFolderError, match=r"(file|runs) is a file; .*choose another folder") as caught:
+        load_wide(tmp_path / place)
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(("code", "remedy"), [(errno.ENOSPC, "free some disk"), (errno.EROFS, "read-only")])
