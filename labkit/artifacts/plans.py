@@ -104,7 +104,7 @@ class Plan:
 
 
 def check_recipe(recipe: Recipe, device: str | None = None) -> None:
-    """Refuse unknown engines, and precisions (on a device, if given) and options they do not know.
+    """Refuse unknown engines, and precisions and options that they do not know (on a device, if given).
 
     SpecError names the stage and the value.
     """
@@ -187,7 +187,7 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
         elif not any(type(value) is type(allowed) and value == allowed for allowed in values):
             raise SpecError(f"option {name!r} cannot be {value!r}; it may be {', '.join(map(repr, values))}.")
     if isinstance(engine, ChecksOptions):
-        engine.check_options(stage, choice.options)
+        engine.check_options(stage, choice.options, device)
     if maker.check:
         maker.check({name: choice.options.get(name, values[0]) for name, values in maker.options.items()})
     return maker

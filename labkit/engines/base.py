@@ -160,10 +160,15 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ChecksOptions(Protocol):
-    """An engine some of whose options make no sense together, or for some stage."""
+    """An engine some of whose options make no sense together, for some stage, or on some device."""
 
-    def check_options(self, stage: StageName, options: Mapping[str, Option]) -> None:
-        """`options` are known and have known values; SpecError names those that contradict each other."""
+    def check_options(
+        self, stage: StageName, options: Mapping[str, Option], device: str | None = None
+    ) -> None:
+        """`options` are known and have known values; SpecError names those that contradict each other or the device.
+
+        `device` is None where it is not yet known.
+        """
 
 
 # name -> "module:attribute"; add a line here to add an engine

@@ -28,7 +28,9 @@ class OrtCpuEngine:
     name = "ort-cpu"
     run_options: Mapping[str, tuple[Option, ...]] = KNOBS
 
-    def check_options(self, stage: StageName, options: Mapping[str, Option]) -> None:
+    def check_options(
+        self, stage: StageName, options: Mapping[str, Option], device: str | None = None
+    ) -> None:
         check_knobs(stage, options)
 
     def availability(self, device: str) -> Availability:

@@ -74,24 +74,26 @@ class TorchEngine:
         """fp16 is for CUDA alone."""
         return _PRECISIONS.get(_device_kind(device or "cuda"), ())
 
-    def check_options(self, stage: StageName, options: Mapping[str, Option]) -> None:
-        """SpecError for what only another stage can do."""
+    def check_options(
+        self, stage: StageName, options: Mapping[str, Option], device: str | None = None
+    ) -> None:
+        """SpecError for what only another stage or device can do."""
         asked = {"cuda_graph": bool(options.get("cuda_graph")), "istft": options.get("istft") == "numpy"}
         for name, its_stage in (("cuda_graph", "gpt"), ("istft", "vocoder")):
             if asked[name] and stage != its_stage:
                 raise SpecError(
                     f"option {name!r} is for stage {its_stage!r}, not for stage {stage!r}; leave it out there."
                 )
+        if asked["cuda_graph"] and _device_kind(device or "cuda") != "cuda":
+            raise SpecError(
+                f"option 'cuda_graph' is for stage 'gpt' on a CUDA device, not for {device}; leave it out."
+            )
 
     def load(
         self, stage: StageName, artifact: Artifact, *, device: str, threads: int, audio_path: str
     ) -> TorchGpt | TorchNetwork:
-        self.check_options(stage, artifact.choice.options)
+        self.check_options(stage, artifact.choice.options, device)
         recorded = bool(artifact.choice.options.get("cuda_graph", False))
-        if recorded and _device_kind(device) != "cuda":
-            raise SpecError(
-                f"option 'cuda_graph' is for stage 'gpt' on a CUDA device, not for {device}; leave it out."
-            )
         on_host = artifact.choice.options.get("istft") == "numpy"
         network = self.load_module(stage, artifact, device=device, threads=threads, audio_path=audio_path)
         if recorded:

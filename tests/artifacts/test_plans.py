@@ -6,7 +6,8 @@ import pytest
 
 from labkit.artifacts.plans import check_recipe, plan_stage, voice_files
 from labkit.errors import SpecError
-from labkit.spec import STAGES, Option, Recipe, StageChoice, default_recipes
+from labkit.run.request import plan_run
+from labkit.spec import STAGES, Option, Recipe, RunSpec, StageChoice, default_recipes
 from labkit.voices import Voice
 
 
@@ -92,6 +93,14 @@ def test_a_precision_may_be_refused_on_one_device_only() -> None:
     check_recipe(recipe, "cuda")
     with pytest.raises(SpecError, match=r"stage 'vocoder'.*fp16 on cpu"):
         check_recipe(recipe, "cpu")
+
+
+def test_an_option_may_be_refused_on_one_device_only_before_any_work() -> None:
+    recipe = Recipe(name="recorded", gpt=StageChoice(options={"cuda_graph": True}))
+    check_recipe(recipe)
+    check_recipe(recipe, "cuda:1")
+    with pytest.raises(SpecError, match=r"recipe 'recorded', stage 'gpt': option 'cuda_graph'.*not for cpu"):
+        plan_run(RunSpec(recipe=recipe, device="cpu"))
 
 
 def test_layers_are_named_in_one_form_and_must_be_there(tiny_voice: Voice) -> None:
