@@ -18,6 +18,15 @@ from labkit.spec import Limits
 
 EVERY_CLIP = "*"  # the item of a score that is missing for all clips alike
 _NEVER_ENDED = "hit_max"
+# what a table shows of every run: null with a reason when the run never came so far
+_EXPECTED = (
+    "load_s",
+    "cold_start_s",
+    "rss_peak_bytes",
+    "vram_peak_bytes",
+    "bandwidth_bytes_per_s",
+    "roofline_share",
+)
 
 
 @dataclass
@@ -90,6 +99,26 @@ def audio_name(item: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in item) + ".flac"
 
 
+def finish_measures(findings: Findings, status: RunStatus) -> None:
+    """The numbers that are drawn from several reports, and nulls for those that nobody made."""
+    peaks = [findings.values.get(name) for name in ("rss_peak_bytes", "rss_peak_own_bytes")]
+    known = [peak for peak in peaks if peak is not None]
+    if known:
+        findings.values["rss_peak_bytes"] = max(known)
+    if (vram := findings.values.get("vram_nvml_bytes")) is not None:
+        findings.values["vram_peak_bytes"] = vram
+    else:
+        findings.reasons.setdefault("vram_peak_bytes", findings.reasons.get("vram_nvml_bytes", ""))
+    if not findings.reasons.get("vram_peak_bytes"):
+        findings.reasons.pop("vram_peak_bytes", None)
+    builds = [record.build_s for record in findings.artifacts if record.build_s is not None]
+    if builds:
+        findings.values["build_s"] = sum(builds)
+    elif status == "ok":
+        findings.set_missing(["build_s"], "nothing was built: the recipe loads the voice's own files")
+    findings.set_missing(_EXPECTED, f"the run ended as {status!r} during {findings.stage!r}")
+
+
 def verdict(findings: Findings, *, trained: bool) -> tuple[RunStatus, Failure | None]:
     """The status of a run whose measured process ended, and its cause when that is not `ok`."""
     if findings.failure is not None:
@@ -124,7 +153,8 @@ def ending(ended: Ended, task: str, limits: Limits, log: str) -> Event | None:
         return _event(
             "timeout",
             "TimeLimit",
-            f"{task} was stopped after {limits.seconds:g} s",
+            f"{task} was stopped after {limits.seconds:g} s"
+            + (" beside its builds" if task == "prepare" else ""),
             "Raise limits.seconds, or ask for fewer texts or repeats.",
         )
     if ended.stopped_by == "memory":

@@ -18,10 +18,10 @@ from labkit.measure.memory import TreeMemory
 from labkit.results.schema import Failure, RunDocument, RunStatus
 from labkit.results.store import Store, new_run_id
 from labkit.run.clips import SPOKEN, kept_clips
-from labkit.run.document import Findings, audio_name, ending, missing_scores, verdict
+from labkit.run.document import Findings, audio_name, ending, finish_measures, missing_scores, verdict
 from labkit.run.process import watch
 from labkit.run.request import Plan, plan_run
-from labkit.run.tasks import Event, EventLog, Job, events_file, log_file, user_error
+from labkit.run.tasks import BuildClock, Event, EventLog, Job, events_file, log_file, user_error
 from labkit.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -34,15 +34,7 @@ UNSAVED = (
 )
 _LOG_TAIL = 4000  # characters of a crashed child's output that are kept
 _CHILDREN = 3
-# what a table shows of every run: null with a reason when the run never came so far
-_EXPECTED = (
-    "load_s",
-    "cold_start_s",
-    "rss_peak_bytes",
-    "vram_peak_bytes",
-    "bandwidth_bytes_per_s",
-    "roofline_share",
-)
+_BUILDS_S = 4 * 3600.0  # generous: what the parent does not limit is ended by whoever watches it, at last
 
 
 def run(
@@ -56,7 +48,8 @@ def run(
 
     Raises the user's errors (`UserError`) and `StoreError` before any work. From then on whatever happens becomes
     the document's status: `ok`, `failed`, `oom`, `timeout`, `unavailable`, `invalid`.
-    `spec.limits.seconds` holds for each child (prepare, measure, judge), `memory_gb` for the measured one.
+    `spec.limits.seconds` holds for each child (prepare, measure, judge), `memory_gb` for the measured one. Building
+    artifacts, which is done once for many runs, has no limit here and counts in none.
     Interrupted (Ctrl-C), the children are ended and nothing is recorded. A store that becomes unwritable meanwhile
     is a `StoreError` that names where the document was put instead.
     """
@@ -99,7 +92,7 @@ def _keep(document: RunDocument, audio: dict[str, NDArray[np.float32]], store: S
 
 def longest_run_s(spec: RunSpec) -> float:
     """Seconds after which a run has surely ended by itself, for whoever watches over it from outside."""
-    return _CHILDREN * spec.limits.seconds + 60.0
+    return _CHILDREN * spec.limits.seconds + _BUILDS_S + 60.0
 
 
 def carry_out(plan: Plan, job: Job, findings: Findings, tell: Tell) -> tuple[RunStatus, Failure | None]:
@@ -128,10 +121,11 @@ def carry_out(plan: Plan, job: Job, findings: Findings, tell: Tell) -> tuple[Run
 def _child(task: str, job: Job, findings: Findings, tell: Tell, *, limited: bool = False) -> None:
     """One child to its end, its events folded in as they come."""
     limits = job.spec.limits
-    log = EventLog(events_file(job.folder, task))
+    log, building = EventLog(events_file(job.folder, task)), BuildClock()
 
     def take(event: Event) -> None:
         findings.take(event)
+        building.take(event)
         if event["kind"] == "stage":
             tell(
                 f"{job.spec.recipe.name}: {event['name']}"
@@ -153,6 +147,7 @@ def _child(task: str, job: Job, findings: Findings, tell: Tell, *, limited: bool
         seconds=limits.seconds,
         memory_bytes=round(limits.memory_gb * 1e9) if limited and limits.memory_gb is not None else None,
         on_tick=tick,
+        excused_s=building.seconds,
     )
     for event in log.new():
         take(event)
@@ -190,7 +185,7 @@ def _compose(
 ) -> RunDocument:
     from labkit.environment import describe_environment, machine_class
 
-    _finish_measures(findings, status)
+    finish_measures(findings, status)
     environment = describe_environment()
     return RunDocument(
         run_id=new_run_id(plan.spec.recipe.name, started),
@@ -211,26 +206,6 @@ def _compose(
         quality=tuple(findings.quality),
         notes=tuple(findings.notes),
     )
-
-
-def _finish_measures(findings: Findings, status: RunStatus) -> None:
-    """The numbers that are drawn from several reports, and nulls for those that nobody made."""
-    peaks = [findings.values.get(name) for name in ("rss_peak_bytes", "rss_peak_own_bytes")]
-    known = [peak for peak in peaks if peak is not None]
-    if known:
-        findings.values["rss_peak_bytes"] = max(known)
-    if (vram := findings.values.get("vram_nvml_bytes")) is not None:
-        findings.values["vram_peak_bytes"] = vram
-    else:
-        findings.reasons.setdefault("vram_peak_bytes", findings.reasons.get("vram_nvml_bytes", ""))
-    if not findings.reasons.get("vram_peak_bytes"):
-        findings.reasons.pop("vram_peak_bytes", None)
-    builds = [record.build_s for record in findings.artifacts if record.build_s is not None]
-    if builds:
-        findings.values["build_s"] = sum(builds)
-    elif status == "ok":
-        findings.set_missing(["build_s"], "nothing was built: the recipe loads the voice's own files")
-    findings.set_missing(_EXPECTED, f"the run ended as {status!r} during {findings.stage!r}")
 
 
 def _audio(job: Job) -> dict[str, Any]:

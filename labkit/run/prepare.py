@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from labkit.run.clips import ReferenceSpeech, save_references
-from labkit.run.tasks import Job, Reporter, child_main
+from labkit.run.tasks import BUILD, Job, Reporter, child_main
 
 
 def work(job: Job, reporter: Reporter, spawned_at: float) -> None:
@@ -29,12 +29,12 @@ def build(job: Job, voice: Any, reporter: Reporter) -> None:
     """Export, quantize and compile; report what was built or found."""
     from labkit.artifacts import prepare
 
-    reporter.stage("build")
+    reporter.stage(BUILD)
     artifacts = prepare(
         job.spec.recipe,
         voice,
         audio_path=job.spec.audio_path,
-        progress=lambda line: reporter.stage("build", line),
+        progress=lambda line: reporter.stage(BUILD, line),
     )
     for artifact in artifacts.values():
         reporter.event(

@@ -68,11 +68,13 @@ def watch(
     seconds: float,
     memory_bytes: int | None = None,
     on_tick: Callable[[TreeMemory], None] = lambda memory: None,
+    excused_s: Callable[[], float] = lambda: 0.0,
 ) -> Ended:
     """Run `python -m module argument` to its end and return how it ended; its output goes to `log`.
 
     The child's whole tree is killed when it takes longer than `seconds` or more than `memory_bytes` of resident
-    memory, and when this function is left by any exception (Ctrl-C among them). `on_tick` is called every 20 ms.
+    memory, and when this function is left by any exception (Ctrl-C among them). `on_tick` is called every 20 ms,
+    then `excused_s`: how much of the child's time so far does not count.
     """
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -90,7 +92,7 @@ def watch(
         while child.poll() is None:
             resident = memory.read()
             on_tick(memory)
-            if time.monotonic() - started > seconds:
+            if time.monotonic() - started - excused_s() > seconds:
                 stopped_by = "time"
             elif memory_bytes is not None and (resident or 0) > memory_bytes:
                 stopped_by = "memory"

@@ -22,6 +22,8 @@ from labkit.run.process import die_with_parent
 from labkit.spec import RunSpec, parse_run
 
 Event = dict[str, Any]
+BUILD = "build"
+"""The stage of a child that makes artifacts."""
 # words in the messages of torch, ONNX Runtime and the C++ library when memory is refused
 _OUT_OF_MEMORY = (
     "out of memory",
@@ -115,6 +117,23 @@ class EventLog:
                     return
                 self._offset += len(line)
                 yield json.loads(line)
+
+
+class BuildClock:
+    """How long a child has been building artifacts, by its events: done once for many runs, and counted by no limit."""
+
+    def __init__(self) -> None:
+        self._spent_s = 0.0
+        self._since: float | None = None
+
+    def take(self, event: Event) -> None:
+        """A stage begins; it ends the one before."""
+        if event["kind"] != "stage":
+            return
+        self._spent_s, self._since = self.seconds(), time.monotonic() if event["name"] == BUILD else None
+
+    def seconds(self) -> float:
+        return self._spent_s + (0.0 if self._since is None else time.monotonic() - self._since)
 
 
 def child_main(task: str, work: Callable[[Job, Reporter, float], None]) -> None:

@@ -26,7 +26,11 @@ _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 
 
 class Limits(FrozenSpec):
-    """When a run is stopped from outside. `memory_gb` counts the run's process tree."""
+    """When a run is stopped from outside.
+
+    `seconds` holds for each of its processes (prepare, measure, judge) and leaves out the time of building artifacts;
+    `memory_gb` counts the measured process with its children.
+    """
 
     seconds: float = Field(600.0, gt=0)
     memory_gb: float | None = Field(None, gt=0)

@@ -60,12 +60,19 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def put(children: dict[str, Child] | None = None, *, trained: bool = True, unavailable=None) -> list:
         cast = {"prepare": prepare, "measure": measure, "judge": judge, **(children or {})}
 
-        def watch(module: str, folder: Path, *, memory_bytes: int | None = None, on_tick, **limits) -> Ended:
+        def watch(
+            module: str, folder: Path, *, memory_bytes: int | None = None, on_tick, excused_s, **limits
+        ) -> Ended:
             task = module.rpartition(".")[2]
             started.append((task, memory_bytes))
             job, _ = Job.read(folder)
             on_tick(SimpleNamespace(peak_bytes=2 * 10**9))
-            return cast[task](job, Reporter(events_file(folder, task)))
+            ended = cast[task](job, Reporter(events_file(folder, task)))
+            on_tick(SimpleNamespace(peak_bytes=2 * 10**9))
+            assert (excused_s() > 0) == (
+                task == "prepare" and ended is GOOD
+            )  # the time of builds counts in no limit
+            return ended
 
         def plan_run(spec: RunSpec) -> Plan:
             voice = SimpleNamespace(for_quality=trained, weights_hash="w")

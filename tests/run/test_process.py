@@ -59,6 +59,12 @@ def test_time_is_up_for_the_whole_tree(script, tmp_path: Path) -> None:
     assert gone(int((tmp_path / "pid").read_text()))
 
 
+def test_time_that_is_excused_does_not_count(script, tmp_path: Path) -> None:
+    module, began = script("time.sleep(60)"), time.monotonic()
+    ended = run(module, tmp_path, seconds=0.5, excused_s=lambda: min(time.monotonic() - began, 1.0))
+    assert ended.stopped_by == "time" and ended.wall_s > 1.4
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux only")
 def test_a_child_killed_by_hand_is_told_from_one_killed_for_want_of_memory(script, tmp_path: Path) -> None:
     ended = run(script("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), tmp_path)

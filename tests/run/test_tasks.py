@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from labkit.errors import CheckpointError, InvalidAudioError, UnavailableError, UserError
+from labkit.run import tasks
 from labkit.run.tasks import (
+    BUILD,
+    BuildClock,
     EventLog,
     Job,
     JobText,
@@ -86,3 +89,19 @@ def test_the_user_s_error_comes_back_as_itself() -> None:
     raised = user_error(describe(CheckpointError("Decoder.safetensors: truncated")))
     assert isinstance(raised, CheckpointError) and raised.exit_code == 2
     assert str(raised) == "Decoder.safetensors: truncated"
+
+
+def test_the_time_of_builds_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, now = BuildClock(), 100.0
+    monkeypatch.setattr(tasks.time, "monotonic", lambda: now)
+    assert clock.seconds() == 0.0
+    for stage, at in (("load", 101.0), (BUILD, 103.0), (BUILD, 110.0), ("reference", 123.0)):
+        now = at
+        clock.take({"kind": "stage", "name": stage, "detail": ""})
+        clock.take({"kind": "note", "text": "by the way"})
+    assert clock.seconds() == 20.0
+    now = 200.0
+    assert clock.seconds() == 20.0
+    clock.take({"kind": "stage", "name": BUILD, "detail": ""})
+    now = 205.0
+    assert clock.seconds() == 25.0
