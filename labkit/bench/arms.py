@@ -1,34 +1,27 @@
 """One long-lived process for each arm of a benchmark, driven in turns by the parent.
 
-An arm that cannot run here is a row that says why. It knows processes and their two protocols; what the numbers
-mean is the business of `race`.
+An arm that cannot run here is a row that says why. It knows the two kinds of processes and what to ask them; what the
+numbers mean is the business of `race`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
-import sys
-import tempfile
-import threading
 from collections.abc import Callable, Sequence
-from typing import IO, Any, Protocol, Self
+from typing import Any, Protocol
 
 from labkit.artifacts import prepare
 from labkit.bench.llama import require_llama
 from labkit.bench.llama_file import model_file
-from labkit.errors import LabError
-from labkit.measure.roofline import float32_step_weights
+from labkit.bench.worker_process import WorkerProcess
 from labkit.pipeline import check_runnable
-from labkit.run.process import child_environment, kill_tree
 from labkit.spec import Recipe, StageChoice, StageName
+from labkit.upstream.sizes import upstream_sizes, upstream_step_bytes
 from labkit.voices import Voice
 
 Tell = Callable[[str], None]
 Times = dict[str, list[float]]
 """Seconds of each take: `network_*` always, `step_*` with the draw, `decoder_*` and `vocoder_*` of sound."""
-_TIMEOUT_S = 600.0
 _OF_A_STEP = ("step_weights_bytes", "kv_row_position_bytes")
 
 
@@ -50,66 +43,6 @@ class Arm(Protocol):
         """Of its process, so far."""
 
     def close(self) -> None: ...
-
-
-class WorkerProcess:
-    """A `labkit.bench.worker` pinned to some cores, with a thread for each."""
-
-    def __init__(self, cores: Sequence[int], timeout_s: float = _TIMEOUT_S) -> None:
-        self._timeout_s = timeout_s
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "labkit.bench.worker", ",".join(map(str, cores))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=child_environment(len(cores)),
-            encoding="utf-8",
-        )
-
-    def call(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Ask and wait; `LabError` when the worker reports an exception, has died, or was ended for its silence."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        watchdog = threading.Timer(self._timeout_s, kill_tree, (self._process.pid,))
-        watchdog.start()
-        try:
-            self._process.stdin.write(json.dumps({"command": command, **arguments}) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        finally:
-            late = not watchdog.is_alive()
-            watchdog.cancel()
-        if not line:
-            self._log.seek(0)
-            words = self._log.read().decode(errors="replace")[-1000:]
-            how = (
-                f"was ended after {self._timeout_s:g} s"
-                if late
-                else f"ended with code {self._process.wait()}"
-            )
-            raise LabError(f"the bench worker {how} during {command!r}: {words}")
-        reply: dict[str, Any] = json.loads(line)
-        if not reply.pop("ok"):
-            raise LabError(f"{command}: {reply['type']}: {reply['message']}")
-        return reply
-
-    def close(self) -> None:
-        """End the worker and whatever it started."""
-        if self._process.poll() is None:
-            kill_tree(self._process.pid)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._log):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):  # of a request that a dead worker never read
-                    pipe.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class _WorkerArm:
@@ -177,7 +110,6 @@ class UpstreamArm:
 
     def __init__(self, voice: Voice, cores: Sequence[int]) -> None:
         from labkit.upstream.client import UpstreamProcess
-        from labkit.upstream.sizes import upstream_sizes
 
         self.name = "upstream"
         self._voice = voice
@@ -193,19 +125,11 @@ class UpstreamArm:
             threads=len(self._cores),
             cores=self._cores,
         ).fields
-        gpt = self._voice.config.gpt
-        weights = float32_step_weights(
-            layers=gpt.layers,
-            hidden=gpt.hidden,
-            intermediate=gpt.intermediate,
-            head_rows=gpt.num_codebooks * gpt.num_code_tokens,
-        )
         return {
             "load_s": fields["load_s"],
             "rss_peak_bytes": fields["peak_rss_bytes"],
             "size_on_disk_bytes": sum(f.stat().st_size for f in self._voice.folder.rglob("*.safetensors")),
-            "step_weights_bytes": weights,
-            "kv_row_position_bytes": 2 * gpt.layers * gpt.hidden * 4,
+            **upstream_step_bytes(self._voice.config.gpt),
         }
 
     def ready(self, length: int, takes: int) -> dict[str, Any]:

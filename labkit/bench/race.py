@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from labkit.bench.arms import Arm, Tell, Times, WorkerProcess
+from labkit.bench.arms import Arm, Tell, Times
+from labkit.bench.worker_process import WorkerProcess
 from labkit.errors import LabError, UnavailableError
 from labkit.measure.roofline import roofline_share, step_bytes
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labkit.measure.roofline import float32_step_weights
 from labkit.model.sampling import SamplingParams
 from labkit.scenarios.base import FirstAudio, IntArray, Take
 from labkit.spec import RunSpec
 from labkit.text.normalize import normalize
 from labkit.upstream.pipeline import UpstreamPipeline, UpstreamSpoken
+from labkit.upstream.sizes import upstream_step_bytes
 
 if TYPE_CHECKING:
     from labkit.voices import Voice
 
 NO_STREAM = "upstream is driven as a whole: it hands over no audio before the end"
-_FLOAT_BYTES = 4
 
 
 class UpstreamRun:
@@ -27,7 +26,6 @@ class UpstreamRun:
 
     def __init__(self, voice: Voice, spec: RunSpec) -> None:
         self.voice = voice
-        self._config = voice.config.gpt
         self._upstream = UpstreamPipeline.load(voice, threads=spec.threads)
         self.load_s = self._upstream.load_s
 
@@ -45,19 +43,7 @@ class UpstreamRun:
 
     def memory(self) -> dict[str, dict[str, int]]:
         """What a float32 step of its network reads, by its sizes."""
-        gpt = self._config
-        weights = float32_step_weights(
-            layers=gpt.layers,
-            hidden=gpt.hidden,
-            intermediate=gpt.intermediate,
-            head_rows=gpt.num_codebooks * gpt.num_code_tokens,
-        )
-        return {
-            "gpt": {
-                "step_weights_bytes": weights,
-                "kv_row_position_bytes": 2 * gpt.layers * gpt.hidden * _FLOAT_BYTES,
-            }
-        }
+        return {"gpt": upstream_step_bytes(self.voice.config.gpt)}
 
     def close(self) -> None:
         self._upstream.close()

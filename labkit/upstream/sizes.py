@@ -1,13 +1,15 @@
-"""A voice's sizes in the words of upstream's configuration object."""
+"""A voice's sizes in the words of upstream's configuration object, and what a step of that size reads."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from labkit.errors import CheckpointError
-from labkit.model.config import AudioConfig, ConvStackConfig, VoiceConfig
+from labkit.measure.roofline import float32_step_weights
+from labkit.model.config import AudioConfig, ConvStackConfig, GptConfig, VoiceConfig
 
 _KERNEL, _DILATION = 7, 2  # fixed in upstream's decoder stack
+_FLOAT_BYTES = 4
 
 
 def upstream_sizes(config: VoiceConfig) -> dict[str, Any]:
@@ -51,6 +53,18 @@ def upstream_sizes(config: VoiceConfig) -> dict[str, Any]:
             "num_layers": config.vocoder.layers,
         },
     }
+
+
+def upstream_step_bytes(gpt: GptConfig) -> dict[str, int]:
+    """What a decode step of upstream's float32 network reads, under the names of `GptStage.memory`."""
+    weights = float32_step_weights(
+        layers=gpt.layers,
+        hidden=gpt.hidden,
+        intermediate=gpt.intermediate,
+        head_rows=gpt.num_codebooks * gpt.num_code_tokens,
+    )
+    position = 2 * gpt.layers * gpt.hidden * _FLOAT_BYTES  # a key and a value in every layer
+    return {"step_weights_bytes": weights, "kv_row_position_bytes": position}
 
 
 def _stack(stack: ConvStackConfig, name: str) -> dict[str, int]:

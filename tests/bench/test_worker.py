@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from labkit.bench.arms import Arm, WorkerProcess, sound_arm, step_arm
+from labkit.bench.arms import Arm, sound_arm, step_arm
 from labkit.bench.own import usable_cores
+from labkit.bench.worker_process import WorkerProcess
 from labkit.errors import LabError, UnavailableError
 from labkit.spec import Recipe
 from labkit.voices import Voice

@@ -4,10 +4,13 @@ import dataclasses
 
 import pytest
 
+from labkit.engines.torch_stages import TorchGpt
 from labkit.errors import CheckpointError
+from labkit.model.checkpoint import load_gpt
 from labkit.model.config import FULL, NANO, AudioConfig
 from labkit.upstream.cases import SMALL
-from labkit.upstream.sizes import upstream_sizes
+from labkit.upstream.sizes import upstream_sizes, upstream_step_bytes
+from labkit.voices import Voice
 
 
 def test_the_published_sizes_come_out_in_upstreams_words() -> None:
@@ -47,3 +50,12 @@ def test_a_dvae_of_two_widths_is_refused() -> None:
 def test_another_signal_is_refused() -> None:
     with pytest.raises(CheckpointError, match="fixes the signal"):
         upstream_sizes(dataclasses.replace(SMALL, audio=AudioConfig(sample_rate=16_000)))
+
+
+def test_a_step_reads_what_a_float32_step_of_that_size_reads(tiny_voice: Voice) -> None:
+    found = upstream_step_bytes(tiny_voice.config.gpt)
+    ours = TorchGpt(load_gpt(tiny_voice.folder), speaker_token=7).memory()
+    assert found["kv_row_position_bytes"] == ours["kv_row_position_bytes"]
+    assert found["step_weights_bytes"] == pytest.approx(
+        ours["step_weights_bytes"], rel=0.02
+    )  # without the norms
