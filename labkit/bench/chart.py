@@ -22,7 +22,7 @@ def peers_chart(figures: Figures) -> Figure | None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
 
-    from labkit.report.plots import STYLE
+    from labkit.report.style import STYLE
 
     panels = {name: _compared(race) for name, race in figures["races"].items()}
     panels = {name: arms for name, arms in panels.items() if arms}
@@ -54,7 +54,7 @@ def _compared(race: Figures) -> Figures:
 
 
 def _bars(axes: Axes, arms: Figures) -> None:
-    from labkit.report.plots import INK, PALETTE
+    from labkit.report.style import INK, PALETTE
 
     for y, (name, row) in enumerate(arms.items()):
         ratio = row["speedup"]

@@ -1,9 +1,11 @@
 """What people read: tables, plots and one self-contained HTML page, made from recorded runs alone.
 
-    summary.py    runs -> groups of comparable rows, cells with text and hints
+    summary.py    runs -> groups of comparable rows
+    cells.py      what a field shows, and what it says on hover
     ratios.py     one run against another, in words
     tables.py     the summary as a rich table (terminal) and as markdown
     plots.py      the summary as matplotlib figures
+    style.py      how figures look: colours, settings, PNG and SVG
     audio.py      clips as players and small spectrogram pictures
     said.py       what the clips of a run say
     opinions.py   what listeners said of the runs

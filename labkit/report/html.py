@@ -19,6 +19,7 @@ from labkit.report.audio import SAMPLE_RATE, opus_uri, read_clip, spectrogram_ur
 from labkit.report.noise import caution
 from labkit.report.opinions import ballots
 from labkit.report.said import texts_said
+from labkit.report.style import recipe_colours, svg
 from labkit.report.summary import Group, Line, Summary, headline, quality_group, speed_group, summarize
 from labkit.results.frames import long_frame
 from labkit.results.schema import RunDocument
@@ -95,7 +96,7 @@ def render(
     store: Store, summary: Summary, *, title: str, about: str = "", damaged: Sequence[str] = ()
 ) -> str:
     """The page as text."""
-    colours = plots.recipe_colours(line.recipe for line in summary.lines)
+    colours = recipe_colours(line.recipe for line in summary.lines)
     newest = max((line.document for line in summary.lines), key=lambda document: document.run_id)
     heard, unseen = ballots(store, {line.document.run_id for line in summary.lines}, colours)
     page = Environment(
@@ -150,7 +151,7 @@ def _figures(summary: Summary, colours: Mapping[str, str]) -> Iterator[dict[str,
         figure = plots.quality_speed(quality.wide, long, colours=colours)
         if figure:
             yield {
-                "svg": plots.svg(figure),
+                "svg": svg(figure),
                 "caption": f"{quality.title}: each point is a recipe; bars are 95 % intervals over texts; the dashed "
                 "line joins the recipes that no other beats in both.",
             }
@@ -158,13 +159,13 @@ def _figures(summary: Summary, colours: Mapping[str, str]) -> Iterator[dict[str,
         figure = plots.stage_bars(long_frame(line.document for line in speed.ok))
         if figure:
             yield {
-                "svg": plots.svg(figure),
+                "svg": svg(figure),
                 "caption": f"{speed.title}: measured samples only, warm-ups apart.",
             }
         figure = plots.size_bars(speed.wide, colours=colours)
         if figure:
             yield {
-                "svg": plots.svg(figure),
+                "svg": svg(figure),
                 "caption": "Files the stages load, and the peak of the run's process tree.",
             }
 

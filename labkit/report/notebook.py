@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import SpecError
 from labkit.report.audio import opus_uri
-from labkit.report.plots import png
+from labkit.report.style import png
 from labkit.spec import nearest
 
 _INJECTED = "# Parameters\n"  # how papermill begins the cell that it adds

@@ -1,4 +1,4 @@
-"""The summary as matplotlib figures: one look, one colour per recipe, units from the lab's table.
+"""The summary as matplotlib figures, in the look of `labkit.report.style`, units from the lab's table.
 
 Functions take the frames of `labkit.results` and return figures without touching global state, so that a
 notebook, a page and a test draw the same picture. A figure that has nothing to show is None.
@@ -6,10 +6,7 @@ notebook, a page and a test draw the same picture. A figure that has nothing to 
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -20,10 +17,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from labkit.report.audio import FLOOR_DB, HOP, N_FFT, SAMPLE_RATE, spectrogram_db
+from labkit.report.style import INK, MUTED, STYLE, recipe_colours
 from labkit.results.units import describe, format_value
 
-# middle tones: readable on white and on a dark page
-PALETTE = ("#4f86e8", "#e07f35", "#2aa383", "#c05a9a", "#8670d6", "#b8951f", "#cf4b5b", "#4298ae")
 STAGES = {
     "prefill_s": "#a9b6c9",
     "decode_s": "#5f83b8",
@@ -31,38 +27,8 @@ STAGES = {
     "decoder_s": "#e0a458",
     "vocoder_s": "#b4674c",
 }
-INK, MUTED, GRID = "#1b1f27", "#6a7281", "#dde1e8"  # the page's stylesheet replaces these three
-STYLE: dict[Any, Any] = {
-    "font.size": 10.5,
-    "font.family": ["DejaVu Sans"],
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": MUTED,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "legend.frameon": False,
-    "svg.hashsalt": "labkit",  # equal pictures are equal files
-    "svg.fonttype": "path",
-}
 MIN_BARS = 3  # rows that a bar chart has room for, so that one bar does not fill it
 MIN_QUALITY_SPAN = 0.3  # points of a 1-5 scale: a narrower axis would make noise look like a finding
-
-
-def recipe_colours(recipes: Iterable[str]) -> dict[str, str]:
-    """One colour per recipe, by order of first appearance."""
-    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(dict.fromkeys(recipes))}
 
 
 def quality_speed(
@@ -223,28 +189,6 @@ def spectrograms(clips: Mapping[str, NDArray[np.float32]], *, title: str = "") -
         if title:
             figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
-
-
-def png(figure: Figure, dpi: int = 144) -> bytes:
-    """The figure on white, for notebooks and files."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
-
-
-def svg(figure: Figure) -> str:
-    """The figure for embedding in a page whose stylesheet sets --ink, --muted and --grid: it follows dark mode."""
-    buffer = io.StringIO()
-    with rc_context(STYLE):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    for colour, variable in ((INK, "--ink"), (MUTED, "--muted"), (GRID, "--grid"), ("#ffffff", "--card")):
-        text = text.replace(colour, f"var({variable})")
-    # the page scales pictures: the size in points would fix them
-    return re.sub(
-        r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", re.sub(r'height="[\d.]+pt" ', "", text, count=1), count=1
-    )
 
 
 def _canvas(width: float, height: float) -> tuple[Figure, Axes]:

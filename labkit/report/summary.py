@@ -1,6 +1,6 @@
 """Runs as comparable groups of rows, every cell a text with a hint: what all tables and pages are made of.
 
-It knows which columns matter and how a row says what it lacks. Numbers come from `labkit.results`, ratios and
+It knows which columns matter and which runs stand together. Numbers come from `labkit.results`, ratios and
 their intervals from `labkit.compare`; drawing is left to the other modules of this package.
 """
 
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import pandas as pd
 
 from labkit.compare import Comparison
-from labkit.report.ratios import speed_against, speedup_hint, speedup_words
+from labkit.report.cells import Cell, speed_cell, value_cell
+from labkit.report.ratios import speed_against, speedup_words
 from labkit.results.frames import WideRow, latest_runs, wide_frame, wide_row
 from labkit.results.schema import RunDocument
-from labkit.results.units import MISSING, QUANTILES, base_name, describe, format_value
+from labkit.results.units import describe, format_value
 
 DEFAULT_BASELINE = "torch-fp32"
 RATIO = "against_baseline"
@@ -35,16 +35,6 @@ STATUS_WORDS = {
     "unavailable": "unavailable here",
     "invalid": "invalid audio",
 }
-Tone = Literal["", "better", "worse", "unsure", "missing"]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What one field shows, what it says on hover, and how it is meant."""
-
-    text: str
-    hint: str = ""
-    tone: Tone = ""
 
 
 @dataclass(frozen=True)
@@ -192,51 +182,12 @@ def _line(
     is_baseline = document is reference
     speed = speed_against(reference, document) if reference is not None and not is_baseline else None
     cells = tuple(
-        _speed_cell(speed, document, is_baseline=is_baseline)
+        speed_cell(speed, document, is_baseline=is_baseline)
         if column == RATIO
-        else _value_cell(document, row, column)
+        else value_cell(document, row, column)
         for column in columns
     )
     return Line(document, row, cells, is_baseline, speed)
-
-
-def _value_cell(document: RunDocument, row: WideRow, column: str) -> Cell:
-    value = row.numbers.get(column)
-    if value is None:
-        return Cell(MISSING, _why_missing(document, row, column), "missing")
-    text = format_value(column, value)
-    if column.endswith("_p50"):
-        name = base_name(column)
-        tails = ", ".join(
-            f"p{q} {format_value(name, row.numbers.get(f'{name}_p{q}'))}" for q in QUANTILES[1:]
-        )
-        return Cell(text, f"median of {row.numbers.get('samples_n', 0):.0f} samples; {tails}")
-    if column.endswith("_mean"):
-        return Cell(
-            text,
-            f"mean of {row.numbers.get(f'{base_name(column)}_n', 0):.0f} clips; {describe(column).meaning}",
-        )
-    return Cell(text, describe(column).meaning)
-
-
-def _why_missing(document: RunDocument, row: WideRow, column: str) -> str:
-    if column in row.reasons:
-        return row.reasons[column]
-    if document.failure is not None:
-        return f"{document.status}: {document.failure.message}"
-    return "not measured in this run"
-
-
-def _speed_cell(speed: Comparison | None, document: RunDocument, *, is_baseline: bool) -> Cell:
-    if is_baseline:
-        return Cell("baseline", "the other rows are compared with this one")
-    if document.failure is not None:
-        return Cell(MISSING, document.failure.message, "missing")
-    if speed is None or speed.improvement is None:
-        why = "; ".join(speed.reasons) if speed is not None else "the baseline has no run in this group"
-        return Cell(MISSING, f"not comparable: {why}", "missing")
-    tones: dict[str, Tone] = {"better": "better", "worse": "worse", "inconclusive": "unsure"}
-    return Cell(speedup_words(speed), speedup_hint(speed), tones.get(speed.verdict, ""))
 
 
 def _text(line: Line, column: str) -> str:

@@ -19,7 +19,7 @@ def front_chart(found: Search) -> Figure:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from labkit.report.plots import PALETTE, STYLE
+    from labkit.report.style import PALETTE, STYLE
 
     with rc_context(STYLE):
         figure = Figure(figsize=(6.4, 4.0), layout="constrained", facecolor="white")

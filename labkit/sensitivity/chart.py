@@ -32,7 +32,7 @@ def sensitivity_bars(
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from labkit.report.plots import INK, PALETTE, STYLE
+    from labkit.report.style import INK, PALETTE, STYLE
 
     table = chosen.pivot_table(index="unit", columns="bits", values=metric, sort=False)
     widths = sorted(table.columns, reverse=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.report import plots
+from labkit.report import plots, style
 from labkit.results.frames import long_frame, wide_frame, wide_row
 from tests.results.factory import SPEED, clip, document, failed
 
@@ -79,24 +79,24 @@ def test_there_is_no_figure_of_nothing() -> None:
 
 
 def test_colours_follow_the_recipe_through_all_figures() -> None:
-    colours = plots.recipe_colours([*SPEED, "torch-fp32"])
+    colours = style.recipe_colours([*SPEED, "torch-fp32"])
     assert list(colours) == list(SPEED)
     assert len(set(colours.values())) == len(SPEED)
 
 
 def test_svg_is_well_formed_follows_the_theme_and_is_the_same_every_time() -> None:
-    first, second = (plots.svg(plots.size_bars(WIDE)) for _ in range(2))
+    first, second = (style.svg(plots.size_bars(WIDE)) for _ in range(2))
     assert first == second
     assert ElementTree.fromstring(first).get("viewBox")
     assert "var(--ink)" in first
-    assert plots.INK not in first
+    assert style.INK not in first
 
 
 def test_figures_leave_global_settings_alone() -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    plots.png(plots.stage_bars(LONG))
+    style.png(plots.stage_bars(LONG))
     assert dict(matplotlib.rcParams) == before
 
 
