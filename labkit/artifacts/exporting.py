@@ -10,23 +10,25 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.artifacts import prepare
+from labkit.artifacts.exported import Exported, export_table, operator_table, parity_table
 from labkit.artifacts.files import MANIFEST, describe_files
 from labkit.errors import ParityError, SpecError, UserError
 from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.spec import STAGES, Recipe, StageName
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from labkit.engines.base import Artifact
     from labkit.voices import Voice
+
+__all__ = [
+    "ENCODER", "PRECISIONS", "Exported", "export_table", "export_voice", "operator_table", "parity_table"
+]  # fmt: skip
 
 Progress = Callable[[str], None]
 Manifest = dict[str, Any]
@@ -34,30 +36,6 @@ PRECISIONS = ("fp32", "fp16", "fp8")
 ENCODER = "encoder"
 """The graph beside the stages: log-mel to codes, the DVAE's other direction."""
 _EQUAL_CODES = 0.999  # a value between two levels may fall to either side
-
-
-@dataclass(frozen=True)
-class Exported:
-    """One graph: the stage, or `encoder`; its folder; what its manifest says."""
-
-    name: str
-    folder: Path
-    manifest: Mapping[str, Any]
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(int(file["size_bytes"]) for file in self.manifest["files"].values())
-
-    @property
-    def worst_difference(self) -> str:
-        """To fp32 in any case, in words: the largest absolute one, the share of equal codes, or for fp8 the cosine."""
-        details = self.manifest["details"]
-        if "parity" not in details:
-            recorded = details["against_fp32_on_recorded_inputs"].values()
-            return f"cosine {min(figure['least_cosine'] for figure in recorded):.4f}"
-        if "equal" in details["parity"][0]:
-            return f"{min(figure['equal'] for figure in details['parity']):.1%} of codes equal"
-        return f"{max(figure['max_abs'] for figure in details['parity']):.1e}"
 
 
 def export_voice(
@@ -101,49 +79,6 @@ def export_voice(
         tell(f"{name}: writing {out / name}")
         made.append(_write(name, out, maker, voice))
     return made
-
-
-def export_table(exports: Sequence[Exported]) -> pd.DataFrame:
-    """One row for each graph: what people want to know of it at a glance."""
-    import pandas as pd
-
-    def row(each: Exported) -> dict[str, Any]:
-        graph, details = each.manifest["graph"], each.manifest["details"]
-        kept = [f"{why}: {len(nodes)}" for why, nodes in details.get("kept_in_fp32", {}).items()]
-        return {
-            "graph": each.folder.parent.name,
-            "part": each.name,
-            "MB": each.size_bytes / 1e6,
-            "nodes": sum(graph["operators"].values()),
-            "opset": graph["opsets"]["ai.onnx"],
-            "export, s": each.manifest["seconds"]["export"],
-            "worst difference to fp32": each.worst_difference,
-            "nodes kept in fp32": ", ".join(kept),
-        }
-
-    return pd.DataFrame([row(each) for each in exports])
-
-
-def parity_table(exports: Sequence[Exported]) -> pd.DataFrame:
-    """One row for each graph, case and output: how far it is from torch in fp32."""
-    import pandas as pd
-
-    return pd.DataFrame(
-        [
-            {"graph": each.folder.parent.name, "stage": each.name, **figure}
-            for each in exports
-            for figure in each.manifest["details"].get("parity", ())
-        ]
-    )
-
-
-def operator_table(exports: Mapping[str, Exported]) -> pd.DataFrame:
-    """How often each operator occurs in each graph, the most frequent first; a column for each name given."""
-    import pandas as pd
-
-    counts = {name: each.manifest["graph"]["operators"] for name, each in exports.items()}
-    table = pd.DataFrame(counts).fillna(0).astype(int)
-    return table.loc[table.sum(axis=1).sort_values(ascending=False, kind="stable").index]
 
 
 def _check(graph: str, stages: Sequence[str], precision: str, inverse_stft: str) -> None:
