@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.calibration.files import ARRAYS, read_recording, unwritable, write_recording
 from labkit.calibration.texts import (
     MIN_SENTENCES,
     calibration_texts,
@@ -29,7 +29,6 @@ from labkit.calibration.texts import (
 from labkit.engines.base import FloatArray, IntArray
 from labkit.errors import InvalidAudioError, LabError
 from labkit.model.checkpoint import load_embeddings
-from labkit.results.arrays import save_arrays
 from labkit.spec import AudioPath, StageName
 from labkit.synthesis import Prepared, Request, Timings, prepare
 from labkit.synthesis.loop import Generation
@@ -94,7 +93,7 @@ class CalibrationSet:
 
     def record(self, progress: Progress | None = None) -> None:
         """Speak what is not yet on disk; LabError when it cannot be written."""
-        missing = [i for i in range(len(self.texts)) if _read(self._file(i)) is None]
+        missing = [i for i in range(len(self.texts)) if read_recording(self._file(i)) is None]
         if missing:
             self._speak(missing, progress or (lambda _: None))
 
@@ -106,14 +105,14 @@ class CalibrationSet:
         self.record(progress)
         said = 0
         for i, text in enumerate(self.texts):
-            arrays = _read(self._file(i))
+            arrays = read_recording(self._file(i))
             if arrays is None:
                 raise LabError(
                     f"calibration: {self._file(i)} cannot be read back; delete {self.folder} and check the disk."
                 )
             if len(arrays["codes"]):
                 said += 1
-                yield Recording(text.text, *(arrays[name] for name in _ARRAYS))
+                yield Recording(text.text, *(arrays[name] for name in ARRAYS))
         if said <= len(self.texts) // 2:
             raise InvalidAudioError(
                 f"calibration: voice {self.voice.name!r} says something for only {said} of {len(self.texts)} "
@@ -152,7 +151,7 @@ class CalibrationSet:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _unwritable(self.folder, error) from error
+            raise unwritable(self.folder, error) from error
         gpt, decoder = self._stages()
         try:
             for start in range(0, len(missing), _BATCH):
@@ -166,7 +165,7 @@ class CalibrationSet:
                     features = features_of(generation, row, self.audio_path)
                     length = len(features)
                     mel = decoder(features[None])[0] if length else np.zeros((0, 0), np.float32)
-                    _write(
+                    write_recording(
                         self._file(i),
                         ids=rows[row].ids,
                         codes=generation.codes[row, :length],
@@ -244,28 +243,3 @@ def judging_set(
     """
     texts = judging_texts(corpus or judging_corpus(voice), sentences)
     return CalibrationSet(voice, texts, seed, voice.speaker(speaker), "hidden", threads)
-
-
-_ARRAYS = ("ids", "codes", "hidden", "mel")
-
-
-def _write(file: Path, **arrays: NDArray[Any]) -> None:
-    try:
-        save_arrays(file, arrays)
-    except OSError as error:
-        raise _unwritable(file, error) from error
-
-
-def _read(file: Path) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a file, or None when it is missing or damaged: then it is made again."""
-    try:
-        with np.load(file) as stored:
-            return {name: stored[name] for name in _ARRAYS}
-    except (FileNotFoundError, NotADirectoryError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
-        return None
-
-
-def _unwritable(path: Path, error: OSError) -> LabError:
-    return LabError(
-        f"calibration: {path} cannot be written ({error.strerror}); free space or set LABKIT_CACHE."
-    )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from labkit.calibration import CalibrationSet, calibration_set, recordings
+from labkit.calibration import CalibrationSet, calibration_set, files, recordings
 from labkit.errors import InvalidAudioError, LabError
 from labkit.model.checkpoint import load_decoder, load_gpt
 from labkit.voices import Voice
@@ -102,7 +102,7 @@ def test_a_voice_that_says_nothing_is_an_error(tiny_voice: Voice) -> None:
     made = small_set(tiny_voice)
     made.record()
     for i in range(5):
-        recordings._write(
+        files.write_recording(
             made._file(i), ids=np.arange(3), codes=np.zeros((0, 4), np.int64),
             hidden=np.zeros((0, 48), np.float32), mel=np.zeros((0, 0), np.float32),
         )  # fmt: skip
