@@ -1,7 +1,8 @@
 """The few named errors of the lab.
 
 Every message names the value, the place and the remedy. `exit_code` is what the command line returns:
-2 when the user can mend it by asking for something else, 1 when something failed that should have worked.
+2 when the user can mend it by asking for something else, 1 when something failed that should have worked. (The gate's
+own codes are in `labkit.cli.gating`: there 1 is a regression, so whatever keeps it from a verdict is 2.)
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ class UnavailableError(LabError):
 
 class ArtifactError(LabError):
     """An exported, quantized or compiled file that is stale, damaged or could not be made."""
+
+
+class NoVerdictError(LabError):
+    """A gate that could not be carried out; its exit code must not be that of a regression."""
+
+    exit_code = 2
 
 
 class ParityError(ArtifactError):

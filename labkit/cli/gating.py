@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,7 @@ from labkit.cli.words import (
     print_rows,
     progress_lines,
 )
+from labkit.errors import LabError, NoVerdictError
 
 if TYPE_CHECKING:
     from labkit.report.gate_result import GateResult, Line
@@ -77,11 +80,13 @@ def gate(
 
     known, replace = _known(recipe, recipes, tiers, voice)
     spec, store = load_gate(sweep, **replace), Store(results)
-    result = run_gate(
-        spec, read_baseline(baseline, results), recipes=known, store=store, speed=speed,
-        inconclusive_ok=inconclusive_ok, quiet_machine=quiet_machine, margins=margins, progress=progress_lines(as_json),
-    )  # fmt: skip
-    written = write_gate(result, out or store.folder / "reports" / f"gate-{spec.name}")
+    with _no_verdict():
+        result = run_gate(
+            spec, read_baseline(baseline, results), recipes=known, store=store, speed=speed,
+            inconclusive_ok=inconclusive_ok, quiet_machine=quiet_machine, margins=margins,
+            progress=progress_lines(as_json),
+        )  # fmt: skip
+        written = write_gate(result, out or store.folder / "reports" / f"gate-{spec.name}")
     if as_json:
         print_json(result.record())
     else:
@@ -186,6 +191,17 @@ def baseline_show(
         for key in sorted(rows, key=lambda key: key[0].removeprefix("tier ").replace("cost", "9"))
     ]
     print_rows("means over sentences", ["tier", "metric", *found.scores], table)
+
+
+@contextmanager
+def _no_verdict() -> Iterator[None]:
+    """A gate that broke off compared nothing: exit code 2, for 1 would say that the voice became worse."""
+    try:
+        yield
+    except LabError as error:
+        if error.exit_code == 1:
+            raise NoVerdictError(f"{error} There is no verdict.") from error
+        raise
 
 
 def _known(

@@ -112,8 +112,9 @@ def read_baseline(name: str, results: Path | None = None) -> Baseline:
             arrays = dict(stored)
         anchors = {item: Anchor.from_arrays(arrays, item) for item in about.items}
     except (OSError, ValueError, KeyError, ValidationError, BadZipFile) as error:
+        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise StoreError(
-            f"baseline {folder} cannot be read ({type(error).__name__}: {error}); restore it or record it anew."
+            f"baseline {folder} cannot be read ({type(error).__name__}: {what}); restore it or record it anew."
         ) from error
     return Baseline(folder, about, scores, anchors)
 
