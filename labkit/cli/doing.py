@@ -67,12 +67,14 @@ def run(
     ] = "single",
     corpus: Annotated[str, typer.Option(help="Text list under calib/.")] = "nano-eval",
     texts: Annotated[int | None, typer.Option(min=1, help="Only the first N texts.")] = None,
-    repeats: Annotated[int, typer.Option(min=1)] = 3,
-    warmups: Annotated[int, typer.Option(min=0)] = 1,
-    threads: Annotated[int, typer.Option(min=1)] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Speak each text so often.")] = 3,
+    warmups: Annotated[int, typer.Option(min=0, help="Rounds before those that count; kept apart.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    speaker: Annotated[str | None, typer.Option()] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same codes.")] = 0,
+    speaker: Annotated[
+        str | None, typer.Option(help="A name from the voice, random:SEED, or a speaker string.")
+    ] = None,
     audio_path: Annotated[AudioPath, typer.Option(help="hidden or codes.")] = "hidden",
     quality: Annotated[bool, typer.Option("--quality/--no-quality", help="Judge the audio as well.")] = True,
     keep_audio: Annotated[

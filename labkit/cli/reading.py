@@ -79,7 +79,18 @@ def results_list(
         raise UserError(f"no runs of sweep {sweep_name!r} are recorded; recorded sweeps: {sweeps}.")
     if as_json:
         print_json(
-            [{"run_id": d.run_id, "recipe": d.spec.recipe.name, "status": d.status} for d in documents]
+            [
+                {
+                    "run_id": d.run_id,
+                    "sweep": d.sweep,
+                    "recipe": d.spec.recipe.name,
+                    "voice": d.spec.voice,
+                    "scenario": d.spec.scenario,
+                    "status": d.status,
+                    "started_at": d.started_at,
+                }
+                for d in documents
+            ]
         )
     else:
         print_summary(documents, with_ids=True)
