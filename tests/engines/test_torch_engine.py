@@ -54,19 +54,6 @@ def test_stage_equals_the_whole_sequence_without_a_cache(tiny_voice: Voice) -> N
     np.testing.assert_allclose(np.stack([each.hidden[0] for each in outputs]), hidden, atol=2e-5)
 
 
-def test_a_row_is_the_same_alone_and_in_a_mixed_batch(tiny_voice: Voice) -> None:
-    lengths = (9, 2, 5)
-    ids, mask, speaker = inputs(tiny_voice, lengths)
-    fed = codes(4, 3)
-    stage = load(tiny_voice, "gpt")
-    together = drive(stage, ids, mask, speaker, fed)
-    for row, length in enumerate(lengths):
-        alone = drive(stage, ids[row : row + 1, -length:], mask[row : row + 1, -length:], speaker[row : row + 1],
-                      fed[:, row : row + 1])  # fmt: skip
-        mine = [type(each)(each.logits[row : row + 1], each.hidden[row : row + 1]) for each in together]
-        assert largest_difference(alone, mine) < 2e-5
-
-
 def test_speaker_overwrites_only_its_own_token(tiny_voice: Voice) -> None:
     ids, mask, speaker = inputs(tiny_voice, (4,))
     stage = load(tiny_voice, "gpt")
