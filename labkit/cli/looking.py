@@ -67,7 +67,7 @@ def voices_show(
 
     voice = resolve_voice(name)
     size = sum(file.stat().st_size for file in voice.folder.rglob("*") if file.is_file())
-    facts = {
+    facts: dict[str, Any] = {
         "folder": voice.folder,
         "size_bytes": size,
         "speakers": list(voice.speakers()),
