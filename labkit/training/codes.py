@@ -1,7 +1,4 @@
-"""Utterances as the GPT reads them: prompt ids, the four code streams of the trained DVAE, and where words start.
-
-Seconds of work for an hour of speech, so nothing is kept on disk.
-"""
+"""Utterances as the GPT reads them: prompt ids, the four code streams of the trained DVAE, where words start."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class DomainRecipe:
     """The domain corpus in numbers. Voices are those of the digit corpus, which belongs to the whole as it is."""
 
     voices: tuple[str, ...] = VOICES
-    items: int = 2592
+    items: int = 4608
     valid: int = 60
     seed: int = 40
 

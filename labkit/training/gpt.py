@@ -51,7 +51,7 @@ class GptStage:
     attention_weight: float = 0.5
     probe_weight: float = 0.5
     aids_floor: float = 0.2  # the aids' weights fall linearly to this share at the last step
-    dropout: float = 0.08  # on what attention and MLP add to the residual stream
+    dropout: float = 0.1  # on what attention and MLP add to the residual stream
     bf16: bool = True
 
 

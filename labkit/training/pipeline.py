@@ -7,10 +7,8 @@ finds them missing says which.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,21 +21,19 @@ from labkit.model.dvae import Decoder, Dvae
 from labkit.model.gpt import Gpt
 from labkit.model.vocoder import Vocoder
 from labkit.training.align import spread_evenly
-from labkit.training.augment import Aligned, variants
 from labkit.training.clip_check import two_ears
-from labkit.training.codes import Utterance, encode
-from labkit.training.corpus import VOICES, Clip, pad_to_steps
+from labkit.training.codes import encode
+from labkit.training.corpus import VOICES, Clip
 from labkit.training.data import Speak
-from labkit.training.decoder import hidden_states, train_decoder
-from labkit.training.domain_plan import HeldOutTexts
+from labkit.training.decoder import train_decoder
 from labkit.training.dvae import mel_of, train_dvae
 from labkit.training.gpt import speaker_vectors, train_gpt
 from labkit.training.loop import load_module
+from labkit.training.material import HiddenStates, WordBoundaries, heard_clips, utterances
 from labkit.training.pack import pack
 from labkit.training.recipe import Recipe
 from labkit.training.speech import HeldOut, Speech
-from labkit.training.splice import splice
-from labkit.training.vocoder import Heard, train_vocoder, tune
+from labkit.training.vocoder import train_vocoder, tune
 
 Say = Callable[[str], None]
 M = TypeVar("M", bound=nn.Module)
@@ -85,13 +81,15 @@ class NanoTraining:
     def vocoder(self) -> None:
         recipe = self.recipe
         train_vocoder(
-            recipe.vocoder, recipe.config, *self._heard(), self.folder / "vocoder",
+            recipe.vocoder, recipe.config, *heard_clips(self.speech, self.trained_dvae()), self.folder / "vocoder",
             resume=self.resume, pace=recipe.pace, say=self.say,
         )  # fmt: skip
 
     def gpt(self) -> None:
         recipe = self.recipe
-        natural, spliced, valid = self.utterances()
+        natural, spliced, valid = utterances(
+            recipe.data, self.speech, self.held_out, self.trained_dvae(), self._boundaries
+        )
         self.say(f"gpt: {len(natural)} natural and {len(spliced)} spliced utterances")
         train_gpt(
             recipe.gpt, recipe.config, natural, spliced, valid, self.speakers, self.folder / "gpt",
@@ -112,8 +110,11 @@ class NanoTraining:
     def tune(self) -> None:
         recipe = self.recipe
         decoder = load_module(self._checkpoint("decoder"), "decoder", self._new_decoder())
+        states = HiddenStates(
+            self.trained_gpt(), self.speakers, recipe.decoder.corrupted, recipe.vocoder.seed
+        )
         tune(
-            recipe.vocoder, recipe.config, decoder, *self._heard(self.trained_gpt()),
+            recipe.vocoder, recipe.config, decoder, *heard_clips(self.speech, self.trained_dvae(), states),
             self._checkpoint("vocoder", "vocoder/polish"), self.folder / "tune",
             resume=self.resume, pace=recipe.pace, say=self.say,
         )  # fmt: skip
@@ -166,42 +167,10 @@ class NanoTraining:
         data = self.recipe.data
         return speaker_vectors(VOICES, self.recipe.config.gpt.hidden, data.speaker_seed)
 
-    def utterances(self) -> tuple[list[Utterance], list[Utterance], list[Utterance]]:
-        """(natural, spliced, valid) as codes of the trained DVAE, with word starts."""
-        data, dvae = self.recipe.data, self.trained_dvae()
-        natural, valid = self.speech.clips("train"), self.speech.clips("valid")
+    def _boundaries(self, clips: Sequence[Clip]) -> WordBoundaries:
         if self._is_mute:
-            boundaries = {c.item.index: spread_evenly(c.audio, len(c.item.words)) for c in (*natural, *valid)}
-        else:
-            boundaries = self.speech.boundaries()
-        held_out = {tuple(c.item.words) for c in valid} | self.held_out.words()
-        unspeakable = HeldOutTexts([" ".join(words) for words in held_out])
-        corpora = self.speech.by_corpus(natural)
-
-        def aligned(clips: list[Clip]) -> list[Aligned]:
-            return [(clip, boundaries.get(clip.item.index)) for clip in clips]
-
-        return (
-            encode(
-                dvae,
-                chain.from_iterable(
-                    variants(aligned(clips), data.copies[name], data.splice_seed)
-                    for name, clips in corpora.items()
-                ),
-            ),
-            encode(
-                dvae,
-                chain.from_iterable(
-                    variants(
-                        splice(clips, boundaries, unspeakable, data.spliced[name], data.splice_seed),
-                        1,
-                        data.splice_seed,
-                    )
-                    for name, clips in corpora.items()
-                ),
-            ),
-            encode(dvae, aligned(valid)),
-        )
+            return {c.item.index: spread_evenly(c.audio, len(c.item.words)) for c in clips}
+        return self.speech.boundaries()
 
     def trained_dvae(self) -> Dvae:
         return self._trained("dvae", Dvae(self.recipe.config.dvae, self.recipe.config.audio))
@@ -227,24 +196,6 @@ class NanoTraining:
         if not path.exists():
             raise UserError(f"{path} is missing; run the stage {stage!r} first.")
         return path
-
-    def _heard(self, gpt: Gpt | None = None) -> tuple[list[Heard], list[Heard]]:
-        """Clips for the vocoder to learn from, and every fourth held-out one; with `gpt`, hidden states too."""
-        dvae, seed = self.trained_dvae(), random.Random(self.recipe.vocoder.seed)
-        vectors = {name: torch.from_numpy(vector) for name, vector in self.speakers.items()}
-
-        def heard(clip: Clip, corrupted: float) -> Heard:
-            (utterance,) = encode(dvae, [(clip, None)])
-            with torch.no_grad():
-                mels = {"real": mel_of(clip), "dvae": dvae.decode(utterance.codes[None])[0]}
-            hidden = None
-            if gpt is not None:
-                hidden = hidden_states(gpt, utterance, vectors[utterance.voice], seed, corrupted)
-            return Heard(torch.from_numpy(pad_to_steps(clip.audio)), mels, hidden)
-
-        clips, valid = self.speech.clips("train"), self.speech.clips("valid")
-        corrupted = self.recipe.decoder.corrupted
-        return [heard(clip, corrupted) for clip in clips], [heard(clip, 0.0) for clip in valid[::4]]
 
     def _speak(self, text: str, voice: str, tempo: float) -> np.ndarray:
         """Have the teacher speak; it is loaded when it is first asked."""

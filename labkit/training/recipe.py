@@ -27,10 +27,10 @@ class DataStage:
     digits: DigitsRecipe = field(default_factory=DigitsRecipe)
     domain: DomainRecipe = field(default_factory=DomainRecipe)
     speakers: tuple[str, ...] = ("gongitsune", "nezumi", "tebukuro", "kumo")
-    spliced: Mapping[str, int] = field(default_factory=lambda: {"digits": 1500, "domain": 9000})
+    spliced: Mapping[str, int] = field(default_factory=lambda: {"digits": 1500, "domain": 13_000})
     splice_seed: int = 21
-    # Of each natural clip, with its frames falling elsewhere. A digit stands six times as often in the speech as any
-    # other word and is learned first, so fewer of the digit strings.
+    # Of each natural clip, with its frames falling elsewhere. A digit stands five times as often in the speech as
+    # most other words and is learned first, so fewer of the digit strings.
     copies: Mapping[str, int] = field(default_factory=lambda: {"digits": 3, "domain": 6})
     speaker_seed: int = 7
 

@@ -41,7 +41,7 @@ class VocoderStage:
         default_factory=lambda: Schedule(steps=2600, peak=1e-3, floor=0.05, clip=5.0, betas=(0.8, 0.95))
     )
     polish: Schedule = field(default_factory=lambda: _polishing(2700, 3e-4))
-    tune: Schedule = field(default_factory=lambda: _polishing(2000, 2e-4))
+    tune: Schedule = field(default_factory=lambda: _polishing(1600, 2e-4))
     seed: int = 2
     frames: int = 64
     # A batch: so many rows with mels of each kind. The discriminators see the first ones.
