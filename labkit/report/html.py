@@ -122,7 +122,6 @@ def render(
         notes=list(dict.fromkeys(note for line in summary.lines for note in line.document.notes)),
         machines=sorted({line.document.machine_class for line in summary.lines}),
         glossary=[METRICS[name] for column in summary.columns if (name := base_name(column)) in METRICS],
-        newest=newest,
     )
 
 

@@ -1,7 +1,7 @@
 """Runs as comparable groups of rows, every cell a text with a hint: what all tables and pages are made of.
 
-It knows which columns matter and which runs stand together. Numbers come from `labkit.results`, ratios and
-their intervals from `labkit.compare`; drawing is left to the other modules of this package.
+It knows which columns matter. Which runs stand together is `alike`'s matter; numbers come from `labkit.results`,
+ratios and their intervals from `labkit.compare`; drawing is left to the other modules of this package.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from labkit.compare import Comparison
+from labkit.report.alike import sort_runs
 from labkit.report.cells import Cell, speed_cell, value_cell
 from labkit.report.ratios import speed_against, speedup_words
-from labkit.results.frames import WideRow, latest_runs, wide_frame, wide_row
+from labkit.results.frames import WideRow, wide_frame, wide_row
 from labkit.results.schema import RunDocument
 from labkit.results.units import describe, format_value
 
@@ -24,9 +25,6 @@ COLUMNS = (
     "rtf_p50", RATIO, "ttft_s_p50", "steps_per_s_p50", "roofline_share", "load_s", "rss_peak_bytes", "vram_peak_bytes",
     "size_on_disk_bytes", "dnsmos_p808_mean", "dnsmos_ovrl_mean", "wer_mean", "log_mel_db_mean",
 )  # fmt: skip
-# what makes two runs comparable, beside the machine and the hashes that the comparison itself checks
-AXES = ("voice", "corpus", "scenario", "device", "threads", "seed", "speaker", "audio_path")
-ALWAYS_NAMED = ("scenario",)
 STATUS_WORDS = {
     "ok": "ok",
     "failed": "failed",
@@ -79,11 +77,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Summary:
-    """All groups with their common columns; `baseline` is the recipe the ratios refer to, if any ran."""
+    """All groups with their common columns; `baseline` is the recipe the ratios refer to, if any ran.
+
+    `outdated`: a sentence about runs that are not shown, because voice, corpus or recipe have changed since.
+    """
 
     columns: tuple[str, ...]
     groups: tuple[Group, ...]
     baseline: str | None
+    outdated: str = ""
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -109,30 +111,22 @@ def summarize(documents: Sequence[RunDocument], *, baseline: str | None = None) 
 
     `baseline` defaults to `torch-fp32` where that recipe is among the runs.
     """
-    rows = {document.run_id: wide_row(document) for document in documents}
-    kept = set(latest_runs(wide_frame(rows.values()))["run_id"]) if rows else set()
-    latest = [document for document in documents if document.run_id in kept]
-    recipes = list(dict.fromkeys(document.spec.recipe.name for document in latest))
+    sorted_runs = sort_runs(documents)
+    shown = [document for table in sorted_runs.tables for document in table.documents]
+    rows = {document.run_id: wide_row(document) for document in shown}
+    recipes = list(dict.fromkeys(document.spec.recipe.name for document in shown))
     baseline = baseline or (DEFAULT_BASELINE if DEFAULT_BASELINE in recipes else None)
-    columns = _columns(
-        [rows[document.run_id] for document in latest], with_ratio=len(recipes) > 1 and baseline in recipes
-    )
-    named = [
-        axis
-        for axis in AXES
-        if axis in ALWAYS_NAMED or len({_axis(document, axis) for document in latest}) > 1
-    ]
-    grouped: dict[tuple[str, ...], list[RunDocument]] = {}
-    for document in latest:
-        key = (document.machine_class, *(_axis(document, axis) for axis in AXES))
-        grouped.setdefault(key, []).append(document)
+    columns = _columns(list(rows.values()), with_ratio=len(recipes) > 1 and baseline in recipes)
     groups = []
-    for members in grouped.values():
-        reference = next((d for d in reversed(members) if d.spec.recipe.name == baseline), None)
-        lines = tuple(_line(document, rows[document.run_id], reference, columns) for document in members)
-        title = " · ".join(_axis_words(members[0], axis) for axis in named)
-        groups.append(Group(title, members[0].spec.scenario, lines))
-    return Summary(columns, tuple(groups), baseline if baseline in recipes else None)
+    for table in sorted_runs.tables:
+        reference = next((d for d in table.documents if d.spec.recipe.name == baseline), None)
+        lines = tuple(
+            _line(document, rows[document.run_id], reference, columns) for document in table.documents
+        )
+        groups.append(Group(table.title, table.documents[0].spec.scenario, lines))
+    return Summary(
+        columns, tuple(groups), baseline if baseline in recipes else None, sorted_runs.outdated_words
+    )
 
 
 def headline(summary: Summary) -> str:
@@ -158,13 +152,19 @@ def headline(summary: Summary) -> str:
 
 
 def speed_group(summary: Summary) -> Group | None:
-    """The group that speaks about speed: replay, where all recipes do the same steps, else the first."""
-    return next((g for g in summary.groups if g.scenario == "replay"), next(iter(summary.groups), None))
+    """The group that speaks about speed: replay, where all recipes do the same steps, else any."""
+    return _telling_group(summary, "replay")
 
 
 def quality_group(summary: Summary) -> Group | None:
-    """The group that speaks about quality: free-running clips, what a user would hear, else the first."""
-    return next((g for g in summary.groups if g.scenario == "single"), next(iter(summary.groups), None))
+    """The group that speaks about quality: free-running clips, what a user would hear, else any."""
+    return _telling_group(summary, "single")
+
+
+def _telling_group(summary: Summary, scenario: str) -> Group | None:
+    """Of the groups of a scenario, if it has any, the first of those with the most ok runs."""
+    groups = [group for group in summary.groups if group.scenario == scenario] or summary.groups
+    return max(groups, key=lambda group: len(group.ok), default=None)
 
 
 def _columns(rows: list[WideRow], *, with_ratio: bool) -> tuple[str, ...]:
@@ -192,19 +192,6 @@ def _line(
 
 def _text(line: Line, column: str) -> str:
     return format_value(column, line.number(column))
-
-
-def _axis(document: RunDocument, axis: str) -> str:
-    return str(getattr(document.spec, axis))
-
-
-def _axis_words(document: RunDocument, axis: str) -> str:
-    value = getattr(document.spec, axis)
-    if axis in ("scenario", "voice", "corpus", "device"):
-        return str(value)
-    if axis == "threads":
-        return f"{value} thread{'s' if value != 1 else ''}"
-    return f"{axis.replace('_', ' ')} {value}"
 
 
 def _quality_words(summary: Summary, recipe: str) -> str:

@@ -39,6 +39,8 @@ def summary_table(
     parts: list[RenderableType] = [_GroupTable(summary, group) for group in summary.groups]
     parts += [_why(line) for line in summary.lines if line.document.failure]
     parts.append(Text(headline(summary)))
+    if summary.outdated:
+        parts.append(Text(summary.outdated, style="dim"))
     if words := caution(line.document for line in summary.lines):
         parts.append(Text(words, style="yellow"))
     return Stack(*parts)
@@ -57,6 +59,7 @@ def markdown_table(documents: Sequence[RunDocument], *, baseline: str | None = N
         table.insert(1, "|---|---|" + "---:|" * len(summary.columns))
         parts.append(f"**{group.title}**\n\n" + "\n".join(table))
     parts += [f"`{line.recipe}`: {_escape(_reason(line))}" for line in summary.lines if line.document.failure]
+    parts += [summary.outdated] if summary.outdated else []
     return "\n\n".join(parts) + "\n"
 
 

@@ -101,16 +101,6 @@ def vote_columns(votes: Iterable[Vote]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", dtype="float64")
 
 
-def latest_runs(wide: pd.DataFrame) -> pd.DataFrame:
-    """One row per piece of work and machine class: its last `ok` run, or its last run when none was ok."""
-    order = pd.DataFrame({"ok": wide["status"].eq("ok"), "run_id": wide["run_id"]}).sort_values(
-        ["ok", "run_id"]
-    )
-    ranked = wide.loc[order.index]
-    kept = ranked.drop_duplicates(["sweep", "work_hash", "machine_class"], keep="last")
-    return kept.sort_values("run_id").reset_index(drop=True)
-
-
 def _identity(document: RunDocument) -> dict[str, str | None]:
     spec, failure = document.spec, document.failure
     stages: dict[str, str] = {

@@ -66,12 +66,11 @@ def test_a_ratio_that_the_data_cannot_tell_from_one_carries_a_tilde() -> None:
     assert found.tone == "unsure"
 
 
-@pytest.mark.parametrize("change", [{"weights_hash": "other"}, {"corpus_hash": "other"}])
-def test_unlike_runs_are_not_compared(change: dict[str, str]) -> None:
-    summary = summarize([document("torch-fp32"), document("ort-fp32", **change)])
-    found = cell(summary, "ort-fp32", RATIO)
-    assert (found.text, found.tone) == ("—", "missing")
-    assert "not comparable" in found.hint
+def test_runs_of_a_changed_voice_are_left_out_and_counted() -> None:
+    old = [document(name, weights_hash="old") for name in NAMES]
+    summary = summarize([*old, document("torch-fp32"), document("ort-fp32")])
+    assert [line.recipe for line in summary.lines] == ["torch-fp32", "ort-fp32"]
+    assert f"{len(NAMES)} of another version of voice nano" in summary.outdated
 
 
 def test_another_machine_is_another_group() -> None:
@@ -103,9 +102,11 @@ def test_columns_without_any_number_are_left_out_with_their_reason() -> None:
     assert not set(summary.left_out) & set(summary.columns)
 
 
-def test_only_the_latest_run_of_each_work_is_shown() -> None:
-    first, again = document("torch-fp32"), document("torch-fp32")
-    assert [line.document.run_id for line in summarize([first, again]).lines] == [again.run_id]
+def test_the_headline_speaks_of_the_table_with_the_most_runs() -> None:
+    lone = document("torch-fp32", spec=spec(scenario="replay", voice="random"), weights_hash="r")
+    summary = summarize([lone, *(document(name, scenario="replay") for name in NAMES)])
+    assert len(summary.groups) == 2
+    assert speed_group(summary).title == "nano · replay"
 
 
 def test_the_headline_names_the_fastest_and_what_it_costs() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.results.frames import latest_runs, long_frame, wide_frame, wide_row
+from labkit.results.frames import long_frame, wide_frame, wide_row
 from labkit.results.schema import ClipScore, Measures, Sample
 from tests.results.factory import TEXTS, document, failed
 
@@ -96,13 +96,6 @@ def test_steps_are_rows_only_when_asked_for() -> None:
     steps = steps[steps.level == "step"]
     assert len(steps) == sum(len(s.series["step_s"]) for s in made.samples)
     assert steps["step"].max() == 4
-
-
-def test_a_rerun_replaces_the_earlier_row_and_ok_beats_failed() -> None:
-    first, again, broken = document(), document(), failed("torch-fp32", spec=document().spec)
-    other = failed("ort-fp32")
-    kept = latest_runs(wide_frame(map(wide_row, [first, again, broken, other])))
-    assert list(kept["run_id"]) == [again.run_id, other.run_id]
 
 
 def test_measures_need_no_known_name() -> None:
