@@ -45,7 +45,7 @@ def prepare(
     `progress` gets a line per step of making. SpecError for a choice no engine knows, ParityError for a stage whose
     numbers are wrong, ArtifactError when files cannot be made or written.
     """
-    check_recipe(recipe)
+    check_recipe(recipe, voice=voice, audio_path=audio_path)
     store = ArtifactFolder(cache)
     plans = {
         stage: plan_stage(stage, choice, voice, audio_path) for stage, choice in recipe.choices().items()

@@ -103,21 +103,27 @@ class Plan:
         return self.maker != _VOICE_FILES.name
 
 
-def check_recipe(recipe: Recipe, device: str | None = None) -> None:
+def check_recipe(
+    recipe: Recipe, device: str | None = None, *, voice: Voice | None = None, audio_path: str = "hidden"
+) -> None:
     """Refuse unknown engines, and precisions and options that they do not know (on a device, if given).
 
-    SpecError names the stage and the value.
+    With a voice, blocks and layers that it does not have are refused, too; its sizes alone are read. SpecError names
+    the stage and the value.
     """
     for stage, choice in recipe.choices().items():
         try:
-            _check_choice(stage, choice, device)
+            blocks = voice.config.blocks(stage, audio_path) if voice else None
+            maker = _check_choice(stage, choice, device, blocks)
+            if voice:
+                _complete(choice, maker, voice.config.gpt.layers)
         except SpecError as error:
             raise SpecError(f"recipe {recipe.name!r}, stage {stage!r}: {error}") from error
 
 
 def plan_stage(stage: StageName, choice: StageChoice, voice: Voice, audio_path: str) -> Plan:
     """Work out one stage's plan; reads the voice's hash, not its weights."""
-    maker = _check_choice(stage, choice)
+    maker = _check_choice(stage, choice, blocks=voice.config.blocks(stage, audio_path))
     options = _complete(choice, maker, voice.config.gpt.layers)
     speaker_token = voice.tokenizer().token_id("[spk_emb]") if stage == "gpt" else None
     inputs: Inputs = {
@@ -162,7 +168,9 @@ def voice_files(stage: StageName, audio_path: str) -> tuple[str, ...]:
     return (layout.DVAE_WEIGHTS if audio_path == "codes" else layout.DECODER_WEIGHTS,)
 
 
-def _check_choice(stage: StageName, choice: StageChoice, device: str | None = None) -> Maker:
+def _check_choice(
+    stage: StageName, choice: StageChoice, device: str | None = None, blocks: int | None = None
+) -> Maker:
     engine = get_engine(choice.engine)
     precisions = engine.precisions(stage, device)
     if choice.precision not in precisions:
@@ -187,7 +195,7 @@ def _check_choice(stage: StageName, choice: StageChoice, device: str | None = No
         elif not any(type(value) is type(allowed) and value == allowed for allowed in values):
             raise SpecError(f"option {name!r} cannot be {value!r}; it may be {', '.join(map(repr, values))}.")
     if isinstance(engine, ChecksOptions):
-        engine.check_options(stage, choice.options, device)
+        engine.check_options(stage, choice.options, device, blocks)
     if maker.check:
         maker.check({name: choice.options.get(name, values[0]) for name, values in maker.options.items()})
     return maker

@@ -160,14 +160,18 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ChecksOptions(Protocol):
-    """An engine some of whose options make no sense together, for some stage, or on some device."""
+    """An engine some of whose options make no sense together, for some stage, device or voice."""
 
     def check_options(
-        self, stage: StageName, options: Mapping[str, Option], device: str | None = None
+        self,
+        stage: StageName,
+        options: Mapping[str, Option],
+        device: str | None = None,
+        blocks: int | None = None,
     ) -> None:
         """`options` are known and have known values; SpecError names those that contradict each other or the device.
 
-        `device` is None where it is not yet known.
+        `device` and `blocks`, how many the stage's network has, are None where they are not yet known.
         """
 
 

@@ -29,7 +29,11 @@ class OrtCpuEngine:
     run_options: Mapping[str, tuple[Option, ...]] = KNOBS
 
     def check_options(
-        self, stage: StageName, options: Mapping[str, Option], device: str | None = None
+        self,
+        stage: StageName,
+        options: Mapping[str, Option],
+        device: str | None = None,
+        blocks: int | None = None,
     ) -> None:
         check_knobs(stage, options)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _UNVERIFIED = "torch on cuda is not yet verified on a GPU"
 _PRECISIONS = {"cpu": ("fp32", "bf16"), "cuda": ("fp32", "bf16", "fp16")}
-_MOST_BLOCKS = 32  # more than any stage has; a number above a network's last block is refused on loading
+_MOST_BLOCKS = 32  # more than any stage has; a number above a network's last block is refused with the voice
 _KEPT_FLOAT32: dict[StageName, tuple[str, ...]] = {
     "gpt": ("code_head",),
     "decoder": ("vq_layer", "out_conv", "coef"),
@@ -75,15 +75,25 @@ class TorchEngine:
         return _PRECISIONS.get(_device_kind(device or "cuda"), ())
 
     def check_options(
-        self, stage: StageName, options: Mapping[str, Option], device: str | None = None
+        self,
+        stage: StageName,
+        options: Mapping[str, Option],
+        device: str | None = None,
+        blocks: int | None = None,
     ) -> None:
-        """SpecError for what only another stage or device can do."""
+        """SpecError for what only another stage or device can do, and for a block that is not there."""
         asked = {"cuda_graph": bool(options.get("cuda_graph")), "istft": options.get("istft") == "numpy"}
         for name, its_stage in (("cuda_graph", "gpt"), ("istft", "vocoder")):
             if asked[name] and stage != its_stage:
                 raise SpecError(
                     f"option {name!r} is for stage {its_stage!r}, not for stage {stage!r}; leave it out there."
                 )
+        which = str(options.get("round_blocks", "all"))
+        if blocks is not None and which != "all" and int(which) >= blocks:
+            raise SpecError(
+                f"option 'round_blocks' cannot be {which!r}: the {stage} of this voice has "
+                f"the blocks 0 to {blocks - 1}."
+            )
         if asked["cuda_graph"] and _device_kind(device or "cuda") != "cuda":
             raise SpecError(
                 f"option 'cuda_graph' is for stage 'gpt' on a CUDA device, not for {device}; leave it out."

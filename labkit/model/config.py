@@ -125,6 +125,12 @@ class VoiceConfig:
                 "the decoder splits each hidden state in two halves"
             )
 
+    def blocks(self, stage: str, audio_path: str) -> int:
+        """How many blocks of equal shape the network of a stage has; the codes path decodes with the DVAE."""
+        if stage == "decoder":
+            return (self.dvae.decoder if audio_path == "codes" else self.decoder).layers
+        return {"gpt": self.gpt.layers, "vocoder": self.vocoder.layers}[stage]
+
     @classmethod
     def from_folder(cls, asset: Path) -> VoiceConfig:
         """Read the sizes of the voice in an asset folder; CheckpointError names what is missing or odd."""

@@ -36,6 +36,7 @@ class Plan:
 
 def plan_run(spec: RunSpec) -> Plan:
     """Look up every name of the spec; raises the user's error that names the value and the remedy."""
+    from labkit.artifacts import check_recipe
     from labkit.text.corpus import load_corpus
     from labkit.voices import resolve_voice
 
@@ -49,6 +50,7 @@ def plan_run(spec: RunSpec) -> Plan:
     unavailable, notes = _availability(spec)
     corpus = load_corpus(spec.corpus)
     voice = resolve_voice(spec.voice)
+    check_recipe(spec.recipe, voice=voice, audio_path=spec.audio_path)
     texts = tuple(JobText(text.id, text.text) for text in corpus.texts[: spec.texts])
     _check_texts(texts, voice, voice.speaker(spec.speaker))
     return Plan(

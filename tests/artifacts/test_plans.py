@@ -4,10 +4,14 @@ import importlib.metadata
 
 import pytest
 
+from labkit.artifacts import prepare
 from labkit.artifacts.plans import check_recipe, plan_stage, voice_files
+from labkit.engines.torch_engine import TorchEngine
 from labkit.errors import SpecError
+from labkit.model.rounding import units_of
 from labkit.run.request import plan_run
-from labkit.spec import STAGES, Option, Recipe, RunSpec, StageChoice, default_recipes
+from labkit.spec import STAGES, Option, Recipe, RunSpec, StageChoice, StageName, default_recipes
+from labkit.spec.runs import AudioPath
 from labkit.voices import Voice
 
 
@@ -101,6 +105,26 @@ def test_an_option_may_be_refused_on_one_device_only_before_any_work() -> None:
     check_recipe(recipe, "cuda:1")
     with pytest.raises(SpecError, match=r"recipe 'recorded', stage 'gpt': option 'cuda_graph'.*not for cpu"):
         plan_run(RunSpec(recipe=recipe, device="cpu"))
+
+
+@pytest.mark.parametrize("stage", ["gpt", "decoder", "vocoder"])
+@pytest.mark.parametrize("audio_path", ["hidden", "codes"])
+def test_a_block_that_the_voice_lacks_is_refused_and_its_last_is_not(
+    tiny_voice: Voice, stage: StageName, audio_path: AudioPath
+) -> None:
+    def check(block: int) -> None:
+        damaged = StageChoice(options={"round_blocks": str(block), "round_bits": 3})
+        recipe = Recipe.model_validate({"name": "hurt", stage: damaged})
+        check_recipe(recipe, voice=tiny_voice, audio_path=audio_path)
+
+    artifact = prepare(Recipe(name="whole"), tiny_voice, audio_path=audio_path)[stage]
+    network = TorchEngine().load_module(stage, artifact, device="cpu", threads=1, audio_path=audio_path)
+    blocks = sum(unit.kind == "block" for unit in units_of(network))
+    check(blocks - 1)
+    with pytest.raises(
+        SpecError, match=rf"recipe 'hurt', stage '{stage}'.*'{blocks}'.*blocks 0 to {blocks - 1}"
+    ):
+        check(blocks)
 
 
 def test_layers_are_named_in_one_form_and_must_be_there(tiny_voice: Voice) -> None:

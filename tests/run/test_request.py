@@ -39,6 +39,11 @@ def test_a_sound_request_becomes_a_plan(voice: str) -> None:
         ({"speaker": "nobody"}, SpeakerError, "'nobody'.*random-0"),
         ({"recipe": Recipe(name="r", gpt=StageChoice(engine="warp"))}, SpecError, "'warp'.*torch"),
         ({"recipe": Recipe(name="r", gpt=StageChoice(precision="int4-weight"))}, SpecError, "int4-weight"),
+        (
+            {"recipe": Recipe(name="r", gpt=StageChoice(options={"round_blocks": "9", "round_bits": 3}))},
+            SpecError,
+            "stage 'gpt'.*'9'.*blocks 0 to 1",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_what_would_do(voice: str, changes: dict, error: type, words: str) -> None:
