@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import warnings
 from collections.abc import Sequence
 
 from labkit.errors import TextError
 from labkit.text import symbols
+from labkit.text.tokenizer import CONTROL_TOKENS
 
 MAX_CHARACTERS = 4000
 """More than the 2048 decode steps of one utterance (43.7 s) can speak in any language; a plain bound, checked first."""
 
 _TOKEN = re.compile(symbols.CONTROL_TOKEN)
+_BRACKETED = re.compile(r"\[(\w+)\]", re.ASCII)
+_USABLE = tuple(token.strip("[]") for token in CONTROL_TOKENS if _TOKEN.fullmatch(token))
+_LIKE_A_TOKEN = 0.76  # of difflib: `laughter` is like `laugh`, `outbreak` and `speech` are like none
 
 
 class DomainWarning(UserWarning):
@@ -20,7 +25,7 @@ class DomainWarning(UserWarning):
 
 
 def check_raw(text: str) -> None:
-    """Refuse empty and far too long texts before they are normalized."""
+    """Refuse empty and far too long texts, and misspelt control tokens, before they are normalized."""
     if not isinstance(text, str):
         raise TextError(f"the text is {type(text).__name__}, not a string; give plain text.")
     if not text.strip():
@@ -28,8 +33,12 @@ def check_raw(text: str) -> None:
     if len(text) > MAX_CHARACTERS:
         raise TextError(
             f"the text {_shown(text)} has {len(text)} characters; one utterance takes at most {MAX_CHARACTERS}. "
-            "Split it into sentences (labkit.text.segment.sentences) and speak them one by one."
+            'Split it, and say the parts one by one: `labkit say "PART" --out part-1.wav`; in Python, '
+            "labkit.text.segment.sentences cuts it."
         )
+    for name in _BRACKETED.findall(text):
+        if f"[{name}]" not in symbols.PROMPT_TOKENS and name not in _USABLE:
+            _refuse_if_like_a_token(name)
 
 
 def check_normalized(original: str, normalized: str) -> None:
@@ -71,6 +80,16 @@ def check_length(text: str, tokens: int, positions: int, room: int) -> None:
         raise TextError(
             f"the text {_shown(text)} makes {tokens} tokens, but this voice has {positions} positions for text and "
             f"speech together and needs {room} of them for speech; split the text into sentences."
+        )
+
+
+def _refuse_if_like_a_token(name: str) -> None:
+    """Other words in brackets are words, and are spoken."""
+    near = difflib.get_close_matches(name.lower(), _USABLE, n=3, cutoff=_LIKE_A_TOKEN)
+    if near:
+        listed = " or ".join(f"[{token}]" for token in near)
+        raise TextError(
+            f"[{name}] is no control token; did you mean {listed}? Without brackets it is read as words."
         )
 
 

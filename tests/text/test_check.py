@@ -25,6 +25,34 @@ def test_a_text_of_20_000_characters_is_refused_with_its_length_the_limit_and_th
         check_raw("a" * 20_000)
 
 
+def test_who_types_commands_is_told_what_to_type() -> None:
+    with pytest.raises(TextError, match="labkit say"):
+        check_raw("a" * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("token", "meant"),
+    [
+        ("laugh_3", "laugh_2"),
+        ("break_8", "break_7"),
+        ("speed_10", "speed_1"),
+        ("uvbreak", "uv_break"),
+        ("Laugh", "laugh"),
+        ("laughter", "laugh"),
+    ],
+)
+def test_a_misspelt_control_token_is_refused_with_the_nearest_ones(token: str, meant: str) -> None:
+    with pytest.raises(TextError, match=rf"\[{token}\] is no control token.*\[{meant}\]"):
+        check_raw(f"three [{token}] one")
+
+
+@pytest.mark.parametrize(
+    "token", ["laugh_2", "speed_9", "uv_break", "Stts", "sic", "three", "my_name", "outbreak"]
+)
+def test_control_tokens_and_words_in_brackets_pass(token: str) -> None:
+    check_raw(f"three [{token}] one")
+
+
 def test_the_limit_itself_is_accepted() -> None:
     check_raw("a" * MAX_CHARACTERS)
 
