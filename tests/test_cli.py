@@ -100,7 +100,10 @@ def test_a_typo_in_a_sweep_names_file_line_and_key(monkeypatch, capsys, tmp_path
     file = tmp_path / "mine.yaml"
     file.write_text("name: x\nrecipe: [torch-fp32]\nscenarios: [replay]\n")
     assert labkit("sweep", str(file), monkeypatch=monkeypatch) == 2
-    assert f"{file}, line 3: unknown key 'scenarios', did you mean 'scenario'" in capsys.readouterr().err
+    assert (
+        f"{file}, line 3: unknown key 'scenarios' (did you mean 'scenario'?); known"
+        in capsys.readouterr().err
+    )
 
 
 def test_control_tokens_in_a_table_are_shown(monkeypatch, capsys) -> None:

@@ -112,7 +112,7 @@ def test_the_report_notebook_reads_a_store_and_writes_the_page(tmp_path: Path) -
 
 def test_plain_papermill_with_an_unknown_parameter_ends_before_any_work(tmp_path: Path) -> None:
     output = tmp_path / "report.ipynb"
-    with pytest.raises(PapermillExecutionError, match="no parameter 'stroe', did you mean 'store'"):
+    with pytest.raises(PapermillExecutionError, match=r"no parameter 'stroe' \(did you mean 'store'"):
         papermill.execute_notebook(
             FOLDER / "90_sweep_report.ipynb", output, {"stroe": str(tmp_path)}, progress_bar=False
         )

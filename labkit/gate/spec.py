@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from labkit.errors import SpecError
 from labkit.reference import RECIPE as REFERENCE
 from labkit.spec import AudioPath, FrozenSpec, Limits, Recipe, RunSpec, Seed, Threads, load_model
+from labkit.spec.recipes import Name
 
 Tier = Literal[0, 1, 2, 3]
 TIERS: tuple[Tier, ...] = get_args(Tier)
@@ -36,7 +37,7 @@ class GateSpec(FrozenSpec):
     tokens are spoken with `reference_seed`. panel: the metrics, families or panels that judge the clips.
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: Name
     description: str = ""
     voice: str = "nano"
     corpus: str = "nano-eval"

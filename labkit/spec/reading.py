@@ -105,6 +105,6 @@ def _line_of(key: str, text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A clause for an error message: the known name that was probably meant, or nothing."""
+    """A clause in brackets for an error message: the known name that was probably meant, or nothing."""
     match = difflib.get_close_matches(name, list(known), n=1)
-    return f", did you mean {match[0]!r}?" if match else ""
+    return f" (did you mean {match[0]!r}?)" if match else ""

@@ -5,12 +5,13 @@ Whether an engine exists here, and takes these options, is answered by the engin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from labkit.errors import SpecError
 from labkit.spec.frozen import FrozenSpec
@@ -20,7 +21,18 @@ StageName = Literal["gpt", "decoder", "vocoder"]
 STAGES: tuple[StageName, ...] = get_args(StageName)
 Precision = Literal["fp32", "fp16", "bf16", "int8-dynamic", "int8-static", "int8-weight", "int4-weight"]
 Option = bool | int | float | str
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # of recipes and sweeps: they become file names
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise ValueError(
+            "a name becomes a file name: letters, digits, '.', '_' and '-', and a letter or digit first"
+        )
+    return name
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+"""Of recipes, sweeps and gates."""
 
 
 class StageChoice(FrozenSpec):
@@ -34,7 +46,7 @@ class StageChoice(FrozenSpec):
 class Recipe(FrozenSpec):
     """A named choice of engine and precision per stage, or a pipeline that brings its own stages."""
 
-    name: str = Field(pattern=NAME)
+    name: Name
     description: str = ""
     gpt: StageChoice = StageChoice()
     decoder: StageChoice = StageChoice()

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from labkit.spec.frozen import FrozenSpec
 from labkit.spec.reading import load_model
-from labkit.spec.recipes import NAME, Recipe, find_recipe
+from labkit.spec.recipes import Name, Recipe, find_recipe
 from labkit.spec.runs import AudioPath, Limits, RunSpec, ScenarioName, Seed, Threads
 
 _AXES = ("voice", "corpus", "recipe", "scenario", "device", "threads", "seed", "speaker", "audio_path")
@@ -20,7 +20,7 @@ _AXES = ("voice", "corpus", "recipe", "scenario", "device", "threads", "seed", "
 class SweepSpec(FrozenSpec):
     """A grid of runs: lists are axes."""
 
-    name: str = Field(pattern=NAME)
+    name: Name
     description: str = ""
     voice: tuple[str, ...] = ("nano",)
     corpus: tuple[str, ...] = ("nano-eval",)

@@ -6,7 +6,6 @@ same texts.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import SpecError
-from labkit.spec.reading import parse_mapping, read_text
+from labkit.spec.reading import nearest, parse_mapping, read_text
 
 MANIFEST = "manifest.yaml"
 _FIELDS = ("language", "domain", "split", "sha256")
@@ -61,9 +60,10 @@ def load_corpus(name: str) -> Corpus:
     folder = corpus_folder()
     entries = _manifest(folder)
     if name not in entries:
-        match = difflib.get_close_matches(name, entries, n=1)
-        hint = f", did you mean {match[0]!r}?" if match else ""
-        raise SpecError(f"corpus {name!r} is unknown{hint}; known corpora in {folder}: {', '.join(entries)}.")
+        raise SpecError(
+            f"corpus {name!r} is unknown{nearest(name, entries)}; "
+            f"known corpora in {folder}: {', '.join(entries)}."
+        )
     entry, path = entries[name], folder / f"{name}.txt"
     try:
         content = path.read_bytes().replace(b"\r\n", b"\n")

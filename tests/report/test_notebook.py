@@ -24,7 +24,9 @@ def test_parameters_that_are_declared_and_cells_of_ones_own_pass(cells: list[str
 
 
 def test_an_unknown_parameter_is_named_with_the_nearest() -> None:
-    with pytest.raises(SpecError, match=r"no parameter 'stroe', did you mean 'store'\?; .*: sweep, store\."):
+    with pytest.raises(
+        SpecError, match=r"no parameter 'stroe' \(did you mean 'store'\?\); .*: sweep, store\."
+    ):
         refuse_unknown_parameters([DECLARED, '# Parameters\nsweep = "x"\nstroe = "y"\n'])
 
 

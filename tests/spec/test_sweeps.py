@@ -41,6 +41,10 @@ def test_lists_are_axes_and_recipes_are_neighbours(tmp_path: Path) -> None:
     [
         (SWEEP.replace("repeats", "repeat"), ["unknown key 'repeat'", "did you mean 'repeats'", "line 6"]),
         (SWEEP.replace("replay", "reply"), ["scenario", "reply"]),
+        (
+            SWEEP.replace("name: precisions", "name: ../my sweep"),
+            ["line 1: name: a name becomes a file name: letters, digits", "'../my sweep'"],
+        ),
         (SWEEP.replace("[1, 2]", "[]"), ["threads", "at least one"]),
         (SWEEP.replace("[1, 2]", "[1, 1]"), ["threads", "twice"]),
         (SWEEP.replace("[1, 2]", "['1']"), ["threads", "'1'"]),

@@ -71,7 +71,9 @@ def test_sentences_are_in_their_language_and_need_little_normalization(name: str
 
 
 def test_an_unknown_corpus_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SpecError, match=r"'nano-evil' is unknown, did you mean 'nano-eval'\?.*nano-heldout"):
+    with pytest.raises(
+        SpecError, match=r"'nano-evil' is unknown \(did you mean 'nano-eval'\?\); .*nano-heldout"
+    ):
         load_corpus("nano-evil")
 
 
