@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from labkit.report.gate_result import FAMILIES, GateResult, Line, headline, reasons, value_words
@@ -78,15 +79,18 @@ def cells(line: Line) -> Sequence[str]:
 
 
 def change_words(line: Line, change: float | None) -> str:
-    """A change with its sign, in the metric's unit; costs as a share, counts as they are."""
+    """A change in the metric's unit, costs as a share, counts as they are; signed, unless it rounds to nothing."""
     if change is None:
         return "—"
     kind = line.verdict.margin.kind
     if kind in ("speed", "memory"):
-        return f"{100 * change:+.1f} %".replace("-", "−")
-    if kind == "count":
+        size = f"{100 * abs(change):.1f} %"
+    elif kind == "count":
         return f"{change:g} new"
-    return ("+" if change >= 0 else "−") + value_words(line.unit, abs(change))
+    else:
+        size = value_words(line.unit, abs(change))
+    sign = "" if not re.search("[1-9]", size) else "+" if change > 0 else "−"
+    return sign + size
 
 
 def limit_words(line: Line) -> str:

@@ -36,6 +36,13 @@ def test_the_page_fetches_nothing_and_plays_every_clip() -> None:
     assert sum(tag == "img" for tag, _ in tags(html)) == 3 and "<rect" in html
 
 
+def test_a_sentence_shows_each_of_its_scores_before_and_now() -> None:
+    result = gate_result(damage=0.05)
+    html = gate_html(result)
+    shown = re.findall(r"<dt>([^<]*)</dt><dd><small>([^<]*) →</small> ([^<]*)</dd>", html)
+    assert shown == [score for clip in result.clips for score in clip.scores]
+
+
 def test_the_failed_recipe_stands_first_and_text_is_escaped() -> None:
     html = gate_html(gate_result(damage=0.05))
     captions = re.findall(r"<caption>(.*?)</caption>", html)

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from markdown_it import MarkdownIt
 
 from labkit.compare import load_margins
-from labkit.report.gate_markdown import cells, gate_markdown
+from labkit.report.gate_markdown import cells, change_words, gate_markdown
 from tests.report.gate_factory import gate_lines, gate_result
 
 
@@ -30,6 +31,22 @@ def test_it_renders_as_tables_whatever_stands_in_the_cells() -> None:
     assert len(rows) > 8 and len(cells_of_rows) == 10 * len(rows)
 
 
+@pytest.mark.parametrize(
+    ("metric", "change", "words"),
+    [
+        ("kl", -0.00001, "0.0000 nats"),
+        ("kl", -0.0002, "−0.0002 nats"),
+        ("dnsmos_p808", -0.001, "0.00"),
+        ("dnsmos_p808", 0.02, "+0.02"),
+        ("rss_peak_bytes", -0.0001, "0.0 %"),
+        ("rss_peak_bytes", -0.013, "−1.3 %"),
+    ],
+)
+def test_a_change_that_rounds_to_nothing_has_no_sign(metric: str, change: float, words: str) -> None:
+    line = next(each for each in gate_lines() if each.verdict.metric == metric)
+    assert change_words(line, change) == words
+
+
 def test_changes_carry_sign_unit_and_limit() -> None:
     rows = {(line.recipe, line.verdict.metric): cells(line) for line in gate_lines(damage=0.05)}
     limits = load_margins()
@@ -37,5 +54,5 @@ def test_changes_carry_sign_unit_and_limit() -> None:
     assert kl[5].startswith("+0.05") and kl[5].endswith(" nats") and kl[7] == f"+{limits['kl'].fail:.4f} nats"
     top1 = rows["hurt", "top1"]
     assert top1[5].startswith("−20") and top1[7] == f"−{100 * limits['top1'].fail:.1f} %"
-    assert rows["ort-fp32", "rss_peak_bytes"][5] == "+0.0 %"
+    assert rows["ort-fp32", "rss_peak_bytes"][5] == "0.0 %"
     assert rows["ort-fp32", "dnsmos_p808"][8] == "5 of 24"
