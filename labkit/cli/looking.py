@@ -22,6 +22,13 @@ from labkit.cli.words import (
 if TYPE_CHECKING:
     from labkit.spec import Recipe
 
+_MEASURED_WORDS = (
+    "WER is the share of words heard wrong: by Whisper, which expects any English, and by a closed recognizer, which "
+    "expects this voice's words alone. Ended: clips that the voice ended by itself (source speech, the recordings it "
+    "was taught with, has none). Sampling: chattts draws as ChatTTS does by default, greedy takes the likeliest code. "
+    "DNSMOS is an automatic proxy from 1 to 5; no listener was asked."
+)
+
 
 def recipes(
     recipes: RecipesOption = None,
@@ -91,6 +98,7 @@ def voices_show(
         print_rows(
             "measured on held-out sentences", columns, [list(arm) for arm in facts["measured"].items()]
         )
+        console.print(_MEASURED_WORDS, style="dim", highlight=False)
 
 
 def voices_random(

@@ -33,6 +33,12 @@ def test_a_voice_is_shown_in_words_and_its_figures_apart() -> None:
     assert all(arm in shown.partition("measured on held-out sentences")[2] for arm in voice.essentials())
 
 
+def test_the_terms_of_a_voice_s_figures_are_explained_below_them() -> None:
+    below = printed("voices", "show", "nano").partition("measured on held-out sentences")[2]
+    for term in ("WER is", "closed recognizer", "Ended:", "chattts draws", "greedy takes"):
+        assert term in below
+
+
 def test_a_voice_s_sizes_are_values_for_machines() -> None:
     facts = json.loads(printed("voices", "show", "nano", "--json"))
     assert facts["dvae"]["decoder"]["layers"] == resolve_voice("nano").config.dvae.decoder.layers
