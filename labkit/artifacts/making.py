@@ -1,4 +1,4 @@
-"""How each artifact is made: from a voice's weights to files, through export, quantizer and parity check.
+"""How each artifact is made: from a voice's weights to files, through export and quantizer; `comparing` checks them.
 
 This is the only caller of `labkit.export` and `labkit.quantize`. Everything here is heavy (torch, onnx) and runs in the
 making process, never in one that is measured.
@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from labkit.artifacts.comparing import compare_made, input_kind
 from labkit.artifacts.files import ArtifactFolder
-from labkit.artifacts.parity import Figure, Kind, check_gpt, check_network, gpt_cases
-from labkit.artifacts.plans import Plan, plan_stage, voice_files
-from labkit.engines.base import Artifact, get_engine
+from labkit.artifacts.plans import Plan, plan_stage
 from labkit.export.options import GPT_OPTIONS, VOCODER_OPTIONS
 from labkit.spec import StageChoice
 
@@ -56,7 +55,10 @@ def make(
             job.say(f"the cached artifact is damaged: {problem}; making it again")
         with store.filling(plan.content_hash) as folder:
             details, seconds = _MAKERS[plan.maker](job, folder)
-            figures, seconds["parity"] = _check(job, folder, details)
+            job.say("comparing with torch")
+            started = time.perf_counter()
+            figures = compare_made(plan, voice, audio_path, folder, details)
+            seconds["parity"] = time.perf_counter() - started
             job.say("keeping it")
             manifest = {
                 "stage": plan.stage,
@@ -115,7 +117,7 @@ def _export_network(job: _Job, folder: Path) -> tuple[dict[str, Any], dict[str, 
         "codes": checkpoint.load_dvae,
         "mel": checkpoint.load_vocoder,
     }
-    kind = _input_kind(job)
+    kind = input_kind(job.plan.stage, job.audio_path)
     port = "mel-spectrum" if job.plan.make_options.get("inverse_stft") == "numpy" else kind
     details = export_network(loaders[kind](job.voice.folder), port, job.voice.config, folder)
     check_model(folder / MODEL_FILE)
@@ -221,52 +223,8 @@ _MAKERS: dict[str, Callable[[_Job, Path], tuple[dict[str, Any], dict[str, float]
 }
 
 
-def _check(job: _Job, folder: Path, details: dict[str, Any]) -> tuple[list[Figure], float]:
-    """Run the new files in their engine beside the voice in torch fp32, in the same way as synthesis will."""
-    job.say("comparing with torch")
-    started = time.perf_counter()
-    plan, voice, path = job.plan, job.voice, job.audio_path
-    made = Artifact(
-        stage=plan.stage, choice=plan.choice, folder=folder, files=tuple(file.name for file in folder.iterdir()),
-        size_bytes=0, build_s=None, cached=False, content_hash=plan.content_hash, voice_folder=voice.folder,
-        details=details,
-    )  # fmt: skip
-    source = replace(
-        made, choice=StageChoice(), folder=voice.folder, files=voice_files(plan.stage, path),
-        details={"speaker_token": plan.speaker_token},
-    )  # fmt: skip
-    kinds: dict[str, Kind] = {"fp32": "exact", "fp16": "half", "bf16": "half", "int4-weight": "coarse"}
-    kind = kinds.get(plan.choice.precision, "quantized")
-    reference, candidate = (
-        get_engine(each.choice.engine).load(plan.stage, each, device="cpu", threads=1, audio_path=path)
-        for each in (source, made)
-    )
-    if plan.speaker_token is not None:
-        gpt = voice.config.gpt
-        figures = check_gpt(
-            reference, candidate, vocabulary=gpt.num_text_tokens, speaker_token=plan.speaker_token,
-            codes=gpt.end_code, width=gpt.hidden, kind=kind,
-            cases=gpt_cases(gpt.positions, with_largest=details.get("graph") == "portable"),
-        )  # fmt: skip
-    else:
-        from labkit.export.networks_onnx import example_input
-
-        figures = check_network(
-            reference, candidate,
-            lambda batch, steps: example_input(_input_kind(job), voice.config, batch, steps, seed=1).numpy(),
-            stage=plan.stage, output="mel" if plan.stage == "decoder" else "audio", kind=kind,
-        )  # fmt: skip
-    candidate.close()
-    reference.close()
-    return figures, time.perf_counter() - started
-
-
 def check_model(model: Path) -> None:
     """onnx's own checker, with shape inference as far as it knows the operators."""
     import onnx
 
     onnx.checker.check_model(str(model), full_check=True)
-
-
-def _input_kind(job: _Job) -> str:
-    return "mel" if job.plan.stage == "vocoder" else job.audio_path
