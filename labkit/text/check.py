@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from labkit.errors import TextError
 from labkit.text import symbols
-from labkit.text.tokenizer import CONTROL_TOKENS
+from labkit.text.tokens import CONTROL_TOKENS
 
 MAX_CHARACTERS = 4000
 """More than the 2048 decode steps of one utterance (43.7 s) can speak in any language; a plain bound, checked first."""

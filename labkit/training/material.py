@@ -21,7 +21,7 @@ from labkit.training.augment import Aligned, variants
 from labkit.training.codes import Utterance, encode
 from labkit.training.corpus import Clip, pad_to_steps
 from labkit.training.decoder import hidden_states
-from labkit.training.domain_plan import HeldOutTexts
+from labkit.training.domain_plan import PAUSE, HeldOutTexts
 from labkit.training.dvae import mel_of
 from labkit.training.speech import HeldOut, Speech
 from labkit.training.splice import splice
@@ -52,7 +52,10 @@ def utterances(
         return [(clip, boundaries.get(clip.item.index)) for clip in clips]
 
     def copied(name: str, clips: list[Clip]) -> Iterator[Aligned]:
-        return variants(aligned(clips), data.copies[name], data.splice_seed)
+        paused = [c for c in clips if PAUSE in c.item.text]
+        plain = [c for c in clips if PAUSE not in c.item.text]
+        yield from variants(aligned(plain), data.copies[name], data.splice_seed)
+        yield from variants(aligned(paused), data.paused_copies, data.splice_seed)
 
     def joined(name: str, clips: list[Clip]) -> Iterator[Aligned]:
         strings = splice(clips, boundaries, refused, data.spliced[name], data.splice_seed)

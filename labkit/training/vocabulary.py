@@ -6,7 +6,7 @@ control tokens.
 
 from __future__ import annotations
 
-from labkit.text.tokenizer import BERT_TOKENS, CONTROL_TOKENS
+from labkit.text.tokens import BERT_TOKENS, CONTROL_TOKENS
 from labkit.training.corpus import PUNCTUATION
 from labkit.training.lexicon import LEXICON
 from labkit.training.pace import speed_token

@@ -9,13 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.errors import CheckpointError
-from labkit.text.tokenizer import (
-    BERT_TOKENS,
-    CONTROL_TOKENS,
-    Tokenizer,
-    write_synthetic_tokenizer,
-    write_word_tokenizer,
-)
+from labkit.text.tokenizer import Tokenizer, write_synthetic_tokenizer, write_word_tokenizer
+from labkit.text.tokens import BERT_TOKENS, CONTROL_TOKENS
 
 WORDS = ("zero", "one", "two", "three", ",", "五")
 
