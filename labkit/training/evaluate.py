@@ -1,8 +1,8 @@
 """`labkit train nano --evaluate`: what the voice says of texts it has never heard, beside the speech it learned from.
 
 Works on any voice folder through the lab's own pipeline (recipe `torch-fp32`), so it judges what users hear. Every arm
-speaks the same held-out texts: both audio paths, ChatTTS's sampling and greedy. Raw per-clip findings are kept;
-figures and intervals are computed on reading.
+speaks the same held-out texts: both audio paths, ChatTTS's sampling and greedy. Raw per-clip findings are kept, arm by
+arm, so that a judging that was cut off goes on; figures and intervals are computed on reading.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +58,10 @@ def arm_name(kind: str, path: str, sampling: str) -> str:
     return f"{kind}, {path} path, {sampling}"
 
 
+def source_name(kind: str) -> str:
+    return f"{kind}, {SOURCE}"
+
+
 def lines_of(texts: Sequence[str], speakers: Sequence[str], sources: Sources) -> list[Line]:
     """Texts dealt out to the speakers as the corpus plan deals them."""
     return [Line(t, s, sources.get((t, s))) for t, s in deal(texts, speakers)]
@@ -70,7 +76,7 @@ def judge_source(kind: str, lines: Iterable[Line], listen: Listen) -> list[Findi
     spoken = [(line, line.source) for line in lines if line.source is not None]
     heard = listen([(source, line.text) for line, source in spoken])
     return [
-        Finding(f"{kind}, {SOURCE}", line.speaker, h, None, None)
+        Finding(source_name(kind), line.speaker, h, None, None)
         for (line, _), h in zip(spoken, heard, strict=True)
     ]
 
@@ -120,9 +126,12 @@ def evaluate(
     *,
     seed: int = 0,
     arms: Sequence[tuple[AudioPath, str]] = ARMS,
+    resume: bool = False,
     say: Callable[[str], None] = print,
 ) -> Evaluation:
     """Judge every arm on each of the `sets` of held-out texts and the first arm on single digits; write `out` (JSON).
+
+    With `resume`, arms that an unfinished judging of the same weights left behind are kept as they are.
 
     A set that holds words the voice was not taught is left out, and said to be. Single digits cannot be held out: there
     are ten. They are judged apart, beside the source speech of each.
@@ -137,24 +146,61 @@ def evaluate(
     kinds = [(kind, lines_of(texts, speakers, sources), arms) for kind, texts in known.items()]
     singles = [line for word in DIGITS for line in lines_for_all(word, speakers, sources)]
     kinds.append((SINGLES, singles, arms[:1]))
+    journal = Journal(out.with_suffix(".partial.jsonl"), f"{voice.weights_hash} seed {seed}", resume)
     findings: list[Finding] = []
 
-    def take(found: list[Finding]) -> None:
+    def take(arm: str, judge: Callable[[], list[Finding]]) -> None:
+        found = journal.arms[arm] if arm in journal.arms else journal.keep(arm, judge())
         findings.extend(found)
         if found:
-            say(f"evaluate: {found[0].arm}: {summary(found)}")
+            say(f"evaluate: {arm}: {summary(found)}")
 
     with Listeners(voiceprints(_some_of_each(sources))) as listen:
         for kind, lines, wanted in kinds:
-            take(judge_source(kind, lines, listen))
+            take(source_name(kind), partial(judge_source, kind, lines, listen))
             for path, sampling in wanted:
-                take(judge_arm(voice_folder, lines, path, sampling, listen, kind=kind, seed=seed))
+                judge = partial(judge_arm, voice_folder, lines, path, sampling, listen, kind=kind, seed=seed)
+                take(arm_name(kind, path, sampling), judge)
     longest = max(known.values(), key=len)
     with Listeners(judge_quality=False) as listen:
         found = traits(voice, deal(longest, speakers), listen, seed=seed, say=say)
     result = Evaluation(findings, found)
     write(out, result)
+    journal.close()
     return result
+
+
+class Journal:
+    """The arms judged so far, one JSON line each, under a line that says of what; a torn last line is left out."""
+
+    def __init__(self, path: Path, subject: str, resume: bool) -> None:
+        self._path = path
+        self.arms: dict[str, list[Finding]] = {}
+        if resume and path.exists():
+            self.arms = self._read(subject)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"subject": subject}) + "\n", encoding="utf-8")
+        for arm, findings in self.arms.items():
+            self._append(arm, findings)
+
+    def _read(self, subject: str) -> dict[str, list[Finding]]:
+        head, *lines = self._path.read_text(encoding="utf-8").split("\n")
+        if json.loads(head)["subject"] != subject:
+            return {}
+        whole = [json.loads(line) for line in lines[:-1]]
+        return {entry["arm"]: [finding_of(f) for f in entry["findings"]] for entry in whole}
+
+    def keep(self, arm: str, findings: list[Finding]) -> list[Finding]:
+        self._append(arm, findings)
+        return findings
+
+    def _append(self, arm: str, findings: Sequence[Finding]) -> None:
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"arm": arm, "findings": [asdict(f) for f in findings]}) + "\n")
+
+    def close(self) -> None:
+        """All is in the evaluation now."""
+        self._path.unlink()
 
 
 def _some_of_each(sources: Sources) -> dict[str, list[np.ndarray]]:
@@ -173,5 +219,11 @@ def write(path: Path, evaluation: Evaluation) -> None:
 
 def read(path: Path) -> Evaluation:
     data = json.loads(path.read_text(encoding="utf-8"))
-    findings = [Finding(**{**entry, "heard": Heard(**entry["heard"])}) for entry in data["findings"]]
-    return Evaluation(findings, [Trait(**entry) for entry in data["traits"]])
+    return Evaluation(
+        [finding_of(entry) for entry in data["findings"]], [Trait(**entry) for entry in data["traits"]]
+    )
+
+
+def finding_of(entry: Mapping[str, Any]) -> Finding:
+    """What `asdict` made of it, as it was."""
+    return Finding(**{**entry, "heard": Heard(**entry["heard"])})

@@ -125,8 +125,7 @@ class NanoTraining:
         config = self.recipe.config
         size = pack(
             self.folder / "asset", config, named, gpt=self.trained_gpt(), dvae=self.trained_dvae(),
-            decoder=self.trained_decoder(),
-            vocoder=self.trained_vocoder(),
+            decoder=self.trained_decoder(), vocoder=self.trained_vocoder(),
         )  # fmt: skip
         self.say(f"pack: {self.folder / 'asset'}, {size / 1e6:.2f} MB")
 
@@ -140,6 +139,7 @@ class NanoTraining:
             {"digits": self.held_out.digits, "domain": self.held_out.domain},
             self._source_speech(),
             self.folder / "evaluation.json",
+            resume=self.resume,
             say=self.say,
         )
         self.say(figure_table(evaluation.findings))

@@ -21,7 +21,7 @@ from labkit.training.card import (
     write_figures,
 )  # fmt: skip
 from labkit.training.corpus import edit_distance
-from labkit.training.evaluate import SOURCE, Evaluation, lines_of, read, write
+from labkit.training.evaluate import SOURCE, Evaluation, Journal, lines_of, read, write
 from labkit.training.figures import Figure, by_speaker, figures, mean_figure, ratio_figure, summary
 from labkit.training.listen import Finding, Heard
 from labkit.training.traits import Trait
@@ -82,6 +82,21 @@ def test_what_was_found_is_read_back(tmp_path) -> None:
     judged = Evaluation([finding("x", "a", 1)], [Trait("pause", "0.4 s", 0.4, 0.3, 0.5, "0.4 s")])
     write(tmp_path / "evaluation.json", judged)
     assert read(tmp_path / "evaluation.json") == judged
+
+
+def test_a_journal_gives_back_whole_arms_of_the_same_voice_only(tmp_path) -> None:
+    path = tmp_path / "evaluation.partial.jsonl"
+    first = Journal(path, "voice a", resume=False)
+    kept = first.keep("x", [finding("x", "a", 1), finding("x", "b", 0)])
+    first.keep("nobody", [])
+    with path.open("a") as stream:
+        stream.write('{"arm": "torn", "findi')
+    assert Journal(path, "voice a", resume=True).arms == {"x": kept, "nobody": []}
+    assert Journal(path, "voice a", resume=True).arms == {"x": kept, "nobody": []}
+    assert Journal(path, "voice b", resume=True).arms == {}
+    assert Journal(path, "voice a", resume=True).arms == {}
+    Journal(path, "voice a", resume=False).close()
+    assert not path.exists()
 
 
 def test_speakers_are_told_apart() -> None:
