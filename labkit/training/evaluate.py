@@ -170,6 +170,10 @@ def evaluate(
     return result
 
 
+def _heading(subject: str) -> str:
+    return json.dumps({"subject": subject})
+
+
 class Journal:
     """The arms judged so far, one JSON line each, under a line that says of what; a torn last line is left out."""
 
@@ -179,13 +183,13 @@ class Journal:
         if resume and path.exists():
             self.arms = self._read(subject)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"subject": subject}) + "\n", encoding="utf-8")
+        path.write_text(_heading(subject) + "\n", encoding="utf-8")
         for arm, findings in self.arms.items():
             self._append(arm, findings)
 
     def _read(self, subject: str) -> dict[str, list[Finding]]:
         head, *lines = self._path.read_text(encoding="utf-8").split("\n")
-        if json.loads(head)["subject"] != subject:
+        if head != _heading(subject):
             return {}
         whole = [json.loads(line) for line in lines[:-1]]
         return {entry["arm"]: [finding_of(f) for f in entry["findings"]] for entry in whole}

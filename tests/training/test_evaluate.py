@@ -95,6 +95,8 @@ def test_a_journal_gives_back_whole_arms_of_the_same_voice_only(tmp_path) -> Non
     assert Journal(path, "voice a", resume=True).arms == {"x": kept, "nobody": []}
     assert Journal(path, "voice b", resume=True).arms == {}
     assert Journal(path, "voice a", resume=True).arms == {}
+    path.write_text("")  # cut off before its first line
+    assert Journal(path, "voice a", resume=True).arms == {}
     Journal(path, "voice a", resume=False).close()
     assert not path.exists()
 
