@@ -27,7 +27,7 @@ from labkit.training.loop import Metrics, Running, Schedule, train
 
 @dataclass(frozen=True)
 class DecoderStage:
-    schedule: Schedule = field(default_factory=lambda: Schedule(steps=5000, peak=2e-3, weight_decay=1e-4))
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=9000, peak=2e-3, weight_decay=1e-4))
     seed: int = 4
     batch: int = 16
     steps: int = 40  # decode steps per training window
