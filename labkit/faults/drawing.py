@@ -122,7 +122,7 @@ def draw_timings(
     """Experiments on real processes: base and head are drawn from them without putting back, and the head's times are
     multiplied. `slowed`: medians and repetitions of processes that were really slowed down, to be the head instead.
     """
-    rng, rule = np.random.default_rng(3), load_margins(margins, family="speed")["cpu_s"]
+    rng, rule = np.random.default_rng(3), load_margins(margins, family="speed")["cpu_yardsticks"]
     pool, count = np.asarray(medians, float), Counter[str]()
     one, same = Counter[str](), Counter[str]()
     for _ in range(draws):

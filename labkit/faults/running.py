@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -82,6 +83,7 @@ class Findings:
     really_slowed: SpeedRates | None = None
     slowed_by: float | None = None
     spread: float | None = None
+    spread_of_seconds: float | None = None
     core_share: float | None = None
     memory: Verdict | None = None
     unscored: dict[str, str] = field(default_factory=dict)
@@ -104,6 +106,7 @@ class Findings:
             "really_slowed": asdict(self.really_slowed) if self.really_slowed else None,
             "slowed_by": self.slowed_by,
             "spread": self.spread,
+            "spread_of_seconds": self.spread_of_seconds,
             "core_share": self.core_share,
             "memory": self.memory.record() if self.memory else None,
             "unscored": self.unscored,
@@ -197,9 +200,10 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
     panels = {name: findings.panel_scores(work, name) for name in CONDITIONS}
     forced: dict[str, Scores | None] = {name: work.kept(name, TIER1) for name in CONDITIONS}
     base, slower, larger = (timing.processes(work, kind) for kind in ("base", "slower", "larger"))
-    medians, repetitions = [each.median_s for each in base], [each.cpu_s for each in base]
+    medians, repetitions = [each.median_yardsticks for each in base], [each.cpu_s for each in base]
+    seconds = [each.median_s for each in base]
     enough = len(base) >= BASE + HEAD and len(slower) >= HEAD
-    slowed = ([each.median_s for each in slower], [each.cpu_s for each in slower])
+    slowed = ([each.median_yardsticks for each in slower], [each.cpu_s for each in slower])
     renditions = [findings.panel_scores(work, f"free-{seed}") for seed in work.seeds]
     return Findings(
         facts=_facts(work, effort),
@@ -217,11 +221,17 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
         ] if enough else [],
         really_slowed=draw_timings(medians, repetitions, effort.timings, margins, slowed=slowed) if enough else None,
         slowed_by=median(slowed[0]) / median(medians) - 1 if slower else None,
-        spread=stdev(medians) / mean(medians) if len(medians) > 1 else None,
+        spread=_spread(medians),
+        spread_of_seconds=_spread(seconds),
         core_share=median(each.core_share for each in [*base, *slower]),
         memory=judge_memory([p.rss_peak_bytes for p in base], [p.rss_peak_bytes for p in larger], margins),
         unscored=findings.unscored(work, "base"),
     )  # fmt: skip
+
+
+def _spread(medians: Sequence[float]) -> float | None:
+    """Standard deviation over the mean."""
+    return stdev(medians) / mean(medians) if len(medians) > 1 else None
 
 
 def _absolute(

@@ -30,11 +30,13 @@ TEXTS, REPEATS = 2, 6
 
 @dataclass(frozen=True)
 class Timed:
-    """One process. cpu_s: by repetition, each the sum over sentences; core_share: processor seconds for each second
-    that went by, median over samples (on a quiet machine about 1); peak memory."""
+    """One process. cpu_s: by repetition, each the sum over sentences; medians as a gate counts them, in seconds and in
+    yardsticks; core_share: processor seconds for each second that went by, median over samples (on a quiet machine
+    about 1); peak memory."""
 
     cpu_s: list[float]
     median_s: float
+    median_yardsticks: float
     core_share: float
     rss_peak_bytes: float
 
@@ -102,10 +104,14 @@ def _read(events: list[dict[str, Any]]) -> Timed:
     samples = [each for each in events if each["kind"] == "sample"]
     memory = next(each for each in events if each["kind"] == "memory")
     items = list(dict.fromkeys(each["item"] for each in samples))
-    by_item = {item: [each["cpu_s"] for each in samples if each["item"] == item] for item in items}
+    seconds, yardsticks = (
+        [[each[clock] for each in samples if each["item"] == item] for item in items]
+        for clock in ("cpu_s", "cpu_yardsticks")
+    )
     return Timed(
-        cpu_s=[sum(values) for values in zip(*by_item.values(), strict=True)],
-        median_s=sum(median(values) for values in by_item.values()),
+        cpu_s=[sum(values) for values in zip(*seconds, strict=True)],
+        median_s=sum(map(median, seconds)),
+        median_yardsticks=sum(map(median, yardsticks)),
         core_share=median(each["cpu_s"] / each["latency_s"] for each in samples),
         rss_peak_bytes=float(memory["rss_peak_bytes"]),
     )

@@ -116,6 +116,7 @@ def costs_of(documents: Sequence[RunDocument]) -> Costs:
     peaks = {each.run_id: each.measures.values.get("rss_peak_bytes") for each in documents}
     samples = [each for each in documents[0].samples if each.phase == "measured"]
     return Costs(
+        cpu_yardsticks=process_medians(frame, "cpu_yardsticks"),
         cpu_s=process_medians(frame, "cpu_s"),
         latency_s=process_medians(frame, "latency_s"),
         rss_peak_bytes={run: float(peak) for run, peak in peaks.items() if peak is not None},

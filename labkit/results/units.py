@@ -39,6 +39,16 @@ _LISTED = (
     Metric("latency_s", "latency", "s", "lower", "from the call to the last sample of audio"),
     Metric("cpu_s", "CPU time", "s", "lower", "processor time of the measured process during one utterance"),
     Metric(
+        "yardstick_s",
+        "yardstick",
+        "s",
+        "none",
+        "processor time of a fixed piece of work, beside each utterance",
+    ),
+    Metric(
+        "cpu_yardsticks", "CPU time, yardsticks", "", "lower", "CPU time as a multiple of the yardstick's"
+    ),
+    Metric(
         "ttft_s", "first audio", "s", "lower", "from the call to the first chunk of the streaming generator"
     ),
     Metric("first_step_s", "first step", "s", "lower", "from the call to the first drawn code"),

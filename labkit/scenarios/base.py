@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from labkit.errors import SpecError
 from labkit.measure.clocks import read_clocks
 from labkit.measure.samples import Phase, RawSample, SampleRecorder
+from labkit.measure.yardstick import yardstick_s
 from labkit.spec import RunSpec
 
 FloatArray = NDArray[np.float32]
@@ -142,11 +143,14 @@ class Drive:
 def timed(driver: Driver, text: str, codes: IntArray | None) -> tuple[Take, dict[str, float | int | None]]:
     """Speak once between two readings of the clocks; latency counts from text in hand to audio in hand.
 
-    A driver of another process times itself there: its own `latency_s` and `cpu_s` take the place of these.
+    A driver of another process times itself there: its own `latency_s` and `cpu_s` take the place of these. The
+    yardstick is laid on right before and right after, outside of both readings.
     """
+    first = yardstick_s()
     before = read_clocks()
     take = driver.speak(text, codes)
     spent = read_clocks() - before
+    yardstick = (first + yardstick_s()) / 2
     audio_s = len(take.audio) / SAMPLE_RATE
     latency_s = take.values.get("latency_s") or spent.wall_s
     values: dict[str, float | int | None] = {
@@ -156,4 +160,7 @@ def timed(driver: Driver, text: str, codes: IntArray | None) -> tuple[Take, dict
         "rtf": latency_s / audio_s if audio_s else None,
         "rtfx": audio_s / latency_s if audio_s else None,
     }
-    return take, values | dict(take.values)
+    values |= {**take.values, "yardstick_s": yardstick}
+    if yardstick and (cpu_s := values["cpu_s"]) is not None:
+        values["cpu_yardsticks"] = cpu_s / yardstick
+    return take, values

@@ -44,7 +44,7 @@ def findings(missed: str = "", wolf: str = "") -> Findings:
         fed_gates=Tally(100, 0, Counter({"pass": 100}), Counter(), Counter({"asv": 3})),
         free_gates=Tally(1000, 4, Counter({"pass": 990, "fail": 10}), Counter({"valid": 10}), Counter()),
         speed=[rates], really_slowed=rates, slowed_by=0.148,
-        spread=0.013, core_share=0.98, memory=Verdict(KL, "fail", change=0.2, base=4e8),
+        spread=0.013, spread_of_seconds=0.031, core_share=0.98, memory=Verdict(KL, "fail", change=0.2, base=4e8),
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_the_words_count_what_was_run() -> None:
         "15 as they are, 5 with a real busy loop that burns 15 % of" in text
         and "percent of 70 experiments" in text
     )
-    assert "spread by 1.3 % (standard deviation)" in text
+    assert "spread by 1.3 % (standard deviation), in seconds by 3.1 %." in text
     assert "busy:" not in text and "Without any score" not in text
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from labkit import voices
-from labkit.engines.base import StepOutput
 from labkit.errors import LabError
 from labkit.faults import timing
 from labkit.faults.timed import Slowed, injected
@@ -22,6 +21,7 @@ from labkit.gate.order import ForcedClip, save_forced
 from labkit.gate.spec import GateSpec
 from labkit.run.process import Ended
 from labkit.run.tasks import Job, Reporter, events_file
+from labkit.scenarios.base import FirstAudio, IntArray, Take
 from labkit.voices import Voice
 
 GATE = GateSpec(name="g", corpus="nano-smoke", texts=2, recipe=("ort-fp32",), max_steps=24)
@@ -61,8 +61,9 @@ def well(job: Job, reporter: Reporter, extra: dict[str, float]) -> int:
             slow = 4 if repetition == 1 else 1  # one disturbed repetition
             cpu_s = slow * 0.5 * (1 + extra.get("slow_share", 0.0))
             reporter.event(
-                "sample", repetition=repetition, item=text.id, cpu_s=cpu_s, latency_s=1.0, steps=10
-            )
+                "sample", repetition=repetition, item=text.id, cpu_s=cpu_s, cpu_yardsticks=cpu_s / 0.02,
+                latency_s=1.0, steps=10,
+            )  # fmt: skip
     reporter.event("memory", rss_peak_bytes=1000 + extra.get("ballast_bytes", 0), ballast_bytes=0)
     return 0
 
@@ -77,6 +78,7 @@ def test_heads_are_slowed_and_grown_by_shares_of_the_base(
     assert said[0] == "1/4 time a fresh process: base-00" and len(said) == 4
     (slower,), (larger,) = timing.processes(work, "slower"), timing.processes(work, "larger")
     assert [each.median_s for each in timing.processes(work, "base")] == [1.0, 1.0]
+    assert slower.median_yardsticks == pytest.approx(57.5)
     assert slower.median_s == pytest.approx(1.15) and slower.cpu_s[1] > 4 and larger.rss_peak_bytes == 1200
     assert slower.core_share == pytest.approx(0.575)
     timing.time_processes(work, 2, 1, said.append)
@@ -109,21 +111,21 @@ def busy(seconds: float) -> None:
 
 
 def test_the_busy_loop_burns_a_share_of_what_the_process_used(tmp_path: Path) -> None:
-    class Stage:
-        steps = 0
+    class Speaker:
+        def speak(self, text: str, codes: IntArray | None) -> Take:
+            busy(0.05)
+            return Take(np.zeros(3, np.float32), codes, ended=True)
 
-        def step(self, codes: Any) -> StepOutput:
-            self.steps += 1
-            busy(0.01)
-            return StepOutput(codes, codes)
+        def first_audio(self, text: str, codes: IntArray | None) -> FirstAudio:
+            return FirstAudio(None, text)
 
-    stage = Slowed(Stage(), 0.5)
+    slowed = Slowed(Speaker(), 0.5)
     before = time.process_time()
     for _ in range(4):
-        assert stage.step("codes").logits == "codes"
-        busy(0.02)  # what is done outside of the steps is paid for at the next one
+        assert slowed.speak("one", None).ended
+        busy(0.02)  # what is done between utterances is not paid for
     used = time.process_time() - before
-    assert stage.steps == 4
-    assert used == pytest.approx(4 * 0.03 + 0.5 * (4 * 0.03 - 0.02), rel=0.05)
+    assert used == pytest.approx(4 * (0.05 * 1.5 + 0.02), rel=0.05)
+    assert slowed.first_audio("one", None).reason == "one"
     (tmp_path / "injected.json").write_text(json.dumps({"slow_share": 1}))
     assert injected(tmp_path) == {"slow_share": 1} and injected(tmp_path / "none") == {}

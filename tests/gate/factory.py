@@ -202,5 +202,9 @@ def baseline(folder: Path, spec: GateSpec | None = None, **changes: Any) -> Base
 def costs(cpu_s: float, processes: int) -> Costs:
     times = {f"run{i}": cpu_s * (1 + 0.002 * i) for i in range(processes)}
     return Costs(
-        cpu_s=times, latency_s=times, rss_peak_bytes=dict.fromkeys(times, 1e9), steps={"a": 40.0, "b": 50.0}
+        cpu_yardsticks=times,
+        cpu_s=times,
+        latency_s=times,
+        rss_peak_bytes=dict.fromkeys(times, 1e9),
+        steps={"a": 40.0, "b": 50.0},
     )

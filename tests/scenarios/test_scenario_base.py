@@ -51,6 +51,7 @@ def test_no_audio_is_no_rate_and_no_stream_is_no_first_audio() -> None:
 def test_a_driver_of_another_process_brings_its_own_clocks() -> None:
     _, values = timed(FakeDriver(extra={"latency_s": 4.0, "cpu_s": 3.0}), "one", None)
     assert values["latency_s"] == 4.0 and values["cpu_s"] == 3.0 and values["rtf"] == 4.0
+    assert values["cpu_yardsticks"] == pytest.approx(3.0 / values["yardstick_s"])  # type: ignore[operator]
 
 
 def test_keep_gets_each_clip_of_the_first_repetition_once() -> None:
@@ -72,8 +73,11 @@ def test_every_listed_scenario_runs(name: str) -> None:
     assert len(drive(FakeDriver(), name, warmups=1, repeats=1).samples) == 4
 
 
-def test_the_harness_costs_less_than_a_percent_of_a_nano_utterance() -> None:
+def test_the_harness_costs_less_than_a_percent_of_a_nano_utterance(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second of nano speech takes some 100 ms; what stands between the clocks and the driver may take 1 ms."""
+    monkeypatch.setattr(
+        "labkit.scenarios.base.yardstick_s", lambda: 0.02
+    )  # outside of the clocks, on purpose
 
     class Nothing(FakeDriver):
         def speak(self, text, codes):
