@@ -1,4 +1,4 @@
-"""Commands of the gate: gate, baseline record, baseline list, baseline show."""
+"""Commands of the gate: gate, baseline record, baseline time, baseline list, baseline show."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from labkit.cli.words import (
 from labkit.errors import LabError, NoVerdictError
 
 if TYPE_CHECKING:
+    from labkit.gate.baseline import Baseline
     from labkit.report.gate_result import GateResult, Line
     from labkit.spec import Recipe
 
@@ -119,13 +120,30 @@ def baseline_record(
         name, load_gate(sweep, **replace), recipes=known, store=Store(results), speed=speed,
         progress=progress_lines(as_json),
     )  # fmt: skip
+    _tell_of(recorded, "recorded", as_json)
+
+
+def baseline_time(
+    name: Annotated[str, typer.Argument(help="Folder of a baseline, or its name.")],
+    results: StoreOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Time a baseline's recipes anew, on this machine with nothing else running; its scores stay as they are.
+
+    Example: `labkit baseline time nano-cpu`
+    """
+    from labkit.gate.recording import time_baseline
+    from labkit.results.store import Store
+
+    _tell_of(time_baseline(name, store=Store(results), progress=progress_lines(as_json)), "timed", as_json)
+
+
+def _tell_of(baseline: Baseline, what: str, as_json: bool) -> None:
     if as_json:
-        print_json({"folder": recorded.folder, "size_bytes": recorded.size_bytes()})
+        print_json({"folder": baseline.folder, "size_bytes": baseline.size_bytes()})
     else:
-        console.print(
-            f"recorded [bold]{escape(str(recorded.folder))}[/], {recorded.size_bytes() / 1000:.0f} kB; commit it",
-            soft_wrap=True,
-        )
+        size = f"{baseline.size_bytes() / 1000:.0f} kB"
+        console.print(f"{what} [bold]{escape(str(baseline.folder))}[/], {size}; commit it", soft_wrap=True)
 
 
 def baseline_list(results: StoreOption = None, as_json: JsonFlag = False) -> None:

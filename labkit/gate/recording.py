@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from labkit.errors import LabError
-from labkit.gate.baseline import Baseline, Costs, Description, baselines_folder, write_baseline
+from labkit.environment import describe_environment, machine_class
+from labkit.errors import LabError, UserError
+from labkit.gate.baseline import (
+    Baseline,
+    Costs,
+    Description,
+    baselines_folder,
+    misfits,
+    read_baseline,
+    write_baseline,
+)
 from labkit.gate.measuring import Measured, anchors_of, choose_recipes, measure, measure_costs
 from labkit.gate.probing import Tell
 from labkit.gate.spec import REFERENCE, TIERS, GateSpec
@@ -54,6 +64,30 @@ def record_baseline(
     )
     write_baseline(baseline)
     return baseline
+
+
+def time_baseline(name: str, *, store: Store | None = None, progress: Tell | None = None) -> Baseline:
+    """Time the recipes of a recorded baseline anew, on this machine, and write it; its scores stay as they are.
+
+    `UserError` when there is no such baseline or it is of another voice or corpus than is here; `LabError` when a
+    recipe cannot be timed: the old costs are kept.
+    """
+    tell, results = progress or (lambda line: None), store or Store()
+    old = read_baseline(name, results.folder)
+    gate = old.about.gate
+    _, plan = choose_recipes(gate, old.about.recipes)
+    if reasons := misfits(old, gate, plan):
+        raise UserError(f"baseline {old.folder} cannot be timed: {'; '.join(reasons)}. Record it anew.")
+    costs = measure_costs(gate, old.about.recipes.values(), gate.speed.base_processes, results, tell)
+    if missing := sorted(set(old.about.recipes) - set(costs)):
+        raise LabError(
+            f"baseline {old.folder}: {', '.join(missing)} could not be timed; nothing was changed."
+        )
+    environment = describe_environment()
+    here = {"costs": costs, "environment": environment, "machine_class": machine_class(environment)}
+    timed = replace(old, about=old.about.model_copy(update=here))
+    write_baseline(timed)
+    return timed
 
 
 def _describe(

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from labkit.errors import LabError, SpecError
-from labkit.gate import measuring
+from labkit.errors import LabError, SpecError, UserError
+from labkit.gate import measuring, recording
+from labkit.gate.baseline import read_baseline, write_baseline
 from labkit.gate.measuring import choose_recipes, costs_of, measure, measure_costs, scores_of
-from labkit.gate.recording import record_baseline
+from labkit.gate.recording import record_baseline, time_baseline
 from labkit.results.schema import RunDocument
 from labkit.results.store import Store
 from labkit.spec import RunSpec, default_recipes
-from tests.gate.factory import FakeProbes, document, gate_spec, scores
+from tests.gate.factory import FakeProbes, costs, document, gate_spec, scores
 from tests.results.factory import TEXTS, failed
 from tests.results.factory import document as run_document
 
 
 def test_each_process_gives_one_number_from_all_its_sentences() -> None:
     documents = [run_document("ort-fp32") for _ in range(3)]
-    costs = costs_of(documents)
-    assert set(costs.cpu_s) == set(costs.rss_peak_bytes) == {each.run_id for each in documents}
+    found = costs_of(documents)
+    assert set(found.cpu_s) == set(found.rss_peak_bytes) == {each.run_id for each in documents}
     samples = [s for s in documents[0].samples if s.phase == "measured" and s.item == TEXTS[0]]
     median = sorted(s.values["cpu_s"] or 0 for s in samples)[1]
-    assert costs.cpu_s[documents[0].run_id] > median  # of one sentence; the process's number is of all three
-    assert costs.steps == dict.fromkeys(TEXTS, 60.0)
+    assert found.cpu_s[documents[0].run_id] > median  # of one sentence; the process's number is of all three
+    assert found.steps == dict.fromkeys(TEXTS, 60.0)
 
 
 def test_processes_of_all_recipes_take_turns_and_failures_cost_their_number(
@@ -106,3 +108,25 @@ def test_a_baseline_always_has_the_tiers_that_tokens_come_from(
     made = record_baseline("b", spec, recipes=default_recipes(), store=Store(tmp_path), speed=False)
     assert made.about.gate.tiers == (0, 1, 2, 3) and list(made.anchors) == list(made.about.items)
     assert set(made.scores["ort-fp32"]) == {"tier0", "tier1", "tier2", "tier3"}
+
+
+def test_costs_alone_are_measured_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "probe", FakeProbes())
+    spec, store = gate_spec(texts=2), Store(tmp_path)
+    made = record_baseline("b", spec, recipes=default_recipes(), store=store, speed=False)
+    monkeypatch.setattr(
+        recording, "measure_costs", lambda gate, recipes, *_: {r.name: costs(1, 10) for r in recipes}
+    )
+    timed = time_baseline("b", store=store)
+    read = read_baseline("b", tmp_path)
+    assert set(read.about.costs) == set(made.scores) and read.about.costs == timed.about.costs
+    assert read.scores.keys() == made.scores.keys() and read.about.recorded_at == made.about.recorded_at
+
+    monkeypatch.setattr(recording, "measure_costs", lambda *_: {})
+    with pytest.raises(LabError, match=r"ort-fp32.*could not be timed; nothing was changed"):
+        time_baseline("b", store=store)
+    assert read_baseline("b", tmp_path).about.costs == read.about.costs
+    other = dataclasses.replace(made, about=made.about.model_copy(update={"weights_hash": "0" * 64}))
+    write_baseline(other)
+    with pytest.raises(UserError, match=r"cannot be timed: it is of another voice"):
+        time_baseline("b", store=store)
