@@ -13,7 +13,18 @@ import typer
 from rich.markup import escape
 
 from labkit import __version__
-from labkit.cli import benching, doing, exporting, faulting, gating, looking, probing, reading, searching
+from labkit.cli import (
+    baselines,
+    benching,
+    doing,
+    exporting,
+    faulting,
+    gating,
+    looking,
+    probing,
+    reading,
+    searching,
+)
 from labkit.cli.listening import listen_app
 from labkit.cli.words import console, notes, show_warning
 from labkit.errors import LabError
@@ -51,10 +62,10 @@ voices_app.command("list")(looking.voices_list)
 voices_app.command("show")(looking.voices_show)
 voices_app.command("random")(looking.voices_random)
 app.add_typer(baseline_app, name="baseline")
-baseline_app.command("record")(gating.baseline_record)
-baseline_app.command("time")(gating.baseline_time)
-baseline_app.command("list")(gating.baseline_list)
-baseline_app.command("show")(gating.baseline_show)
+baseline_app.command("record")(baselines.record)
+baseline_app.command("time")(baselines.time_again)
+baseline_app.command("list")(baselines.list_all)
+baseline_app.command("show")(baselines.show)
 app.add_typer(results_app, name="results")
 results_app.command("list")(reading.results_list)
 results_app.command("show")(reading.results_show)

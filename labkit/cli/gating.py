@@ -1,4 +1,4 @@
-"""Commands of the gate: gate, baseline record, baseline time, baseline list, baseline show."""
+"""Command `gate`, and the options that it shares with `baseline record`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from labkit.cli.words import (
     StoreOption,
     console,
     print_json,
-    print_rows,
     progress_lines,
 )
 from labkit.errors import LabError, NoVerdictError
 
 if TYPE_CHECKING:
-    from labkit.gate.baseline import Baseline
     from labkit.report.gate_result import GateResult, Line
     from labkit.spec import Recipe
 
@@ -34,7 +32,7 @@ TiersOption = Annotated[
 ]
 SpeedOption = Annotated[bool, typer.Option("--speed/--no-speed", help="Time fresh processes, too.")]
 VoiceOption = Annotated[str | None, typer.Option("--voice", help="Replace the file's voice.")]
-_DEFAULT_SWEEP = Path("sweeps/gate.yaml")
+DEFAULT_SWEEP = Path("sweeps/gate.yaml")
 _WIDE = 110  # columns of a terminal that shows every column of the table
 _STYLES = {
     "fail": "bold red",
@@ -47,7 +45,7 @@ _STYLES = {
 
 def gate(
     baseline: Annotated[str, typer.Option("--baseline", "-b", help="Folder of a baseline, or its name.")],
-    sweep: SweepOption = _DEFAULT_SWEEP,
+    sweep: SweepOption = DEFAULT_SWEEP,
     recipe: Annotated[
         list[str] | None,
         typer.Option("--recipe", help="Gate this instead: a name, or a YAML file of recipes (repeatable)."),
@@ -79,7 +77,7 @@ def gate(
     from labkit.report.gate_files import write_gate
     from labkit.results.store import Store
 
-    known, replace = _known(recipe, recipes, tiers, voice)
+    known, replace = known_recipes(recipe, recipes, tiers, voice)
     spec, store = load_gate(sweep, **replace), Store(results)
     with _no_verdict():
         result = run_gate(
@@ -97,120 +95,6 @@ def gate(
         raise typer.Exit(result.overall.exit_code)
 
 
-def baseline_record(
-    name: Annotated[str, typer.Argument(help="Name of the folder under results/baselines.")],
-    sweep: SweepOption = _DEFAULT_SWEEP,
-    tiers: TiersOption = None,
-    speed: SpeedOption = True,
-    voice: VoiceOption = None,
-    recipes: RecipesOption = None,
-    results: StoreOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Record what a voice scores today, to be committed; tiers 0 to 2 always, the rest as the file or --tiers says.
-
-    Example: `labkit baseline record nano-cpu --sweep sweeps/gate.yaml`
-    """
-    from labkit.gate.recording import record_baseline
-    from labkit.gate.spec import load_gate
-    from labkit.results.store import Store
-
-    known, replace = _known(None, recipes, tiers, voice)
-    recorded = record_baseline(
-        name, load_gate(sweep, **replace), recipes=known, store=Store(results), speed=speed,
-        progress=progress_lines(as_json),
-    )  # fmt: skip
-    _tell_of(recorded, "recorded", as_json)
-
-
-def baseline_time(
-    name: Annotated[str, typer.Argument(help="Folder of a baseline, or its name.")],
-    results: StoreOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Time a baseline's recipes anew, on this machine with nothing else running; its scores stay as they are.
-
-    Example: `labkit baseline time nano-cpu`
-    """
-    from labkit.gate.recording import time_baseline
-    from labkit.results.store import Store
-
-    _tell_of(time_baseline(name, store=Store(results), progress=progress_lines(as_json)), "timed", as_json)
-
-
-def _tell_of(baseline: Baseline, what: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"folder": baseline.folder, "size_bytes": baseline.size_bytes()})
-    else:
-        size = f"{baseline.size_bytes() / 1000:.0f} kB"
-        console.print(f"{what} [bold]{escape(str(baseline.folder))}[/], {size}; commit it", soft_wrap=True)
-
-
-def baseline_list(results: StoreOption = None, as_json: JsonFlag = False) -> None:
-    """List the baselines in the results folder. Example: `labkit baseline list`"""
-    from labkit.gate.baseline import list_baselines, read_baseline
-
-    rows = []
-    for name in list_baselines(results):
-        about = read_baseline(name, results).about
-        rows.append(
-            [name, about.gate.voice, about.weights_hash[:12], about.gate.corpus, len(about.items),
-             ", ".join(about.recipes), about.recorded_at]
-        )  # fmt: skip
-    columns = ["baseline", "voice", "weights", "corpus", "sentences", "recipes", "recorded"]
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        print_rows("baselines", columns, rows)
-
-
-def baseline_show(
-    name: Annotated[str, typer.Argument(help="Folder of a baseline, or its name.")],
-    results: StoreOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Show what a baseline holds: where it was recorded, and each recipe's mean scores.
-
-    Example: `labkit baseline show nano-cpu`
-    """
-    from statistics import mean, median
-
-    from labkit.gate.baseline import read_baseline
-    from labkit.report.gate_result import name_of, value_words
-    from labkit.results.units import MISSING
-
-    found = read_baseline(name, results)
-    about = found.about
-    if as_json:
-        print_json(about.model_dump(mode="json"))
-        return
-    facts = {
-        "folder": found.folder, "size": f"{found.size_bytes() / 1000:.0f} kB", "recorded": about.recorded_at,
-        "voice": f"{about.gate.voice} ({about.weights_hash[:12]})",
-        "corpus": f"{about.gate.corpus} ({about.corpus_hash[:12]}), {len(about.items)} sentences",
-        "machine": about.machine_class,
-    }  # fmt: skip
-    print_rows(f"baseline {about.name}", ["", ""], [[key, value] for key, value in facts.items()])
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for recipe, families in found.scores.items():
-        for family, metrics in families.items():
-            tier = family.replace("tier", "tier ")
-            for metric, items in metrics.items():
-                known = [value for values in items.values() for value in values if value is not None]
-                label, unit = name_of(metric)
-                if known:
-                    rows.setdefault((tier, label), {})[recipe] = value_words(unit, mean(known))
-        if (costs := about.costs.get(recipe)) and costs.cpu_s:
-            rows.setdefault(("cost", f"CPU time of {about.gate.speed.texts} sentences"), {})[recipe] = (
-                value_words("s", median(costs.cpu_s.values()))
-            )
-    table = [
-        [*key, *(rows[key].get(recipe, MISSING) for recipe in found.scores)]
-        for key in sorted(rows, key=lambda key: key[0].removeprefix("tier ").replace("cost", "9"))
-    ]
-    print_rows("means over sentences", ["tier", "metric", *found.scores], table)
-
-
 @contextmanager
 def _no_verdict() -> Iterator[None]:
     """A gate that broke off compared nothing: exit code 2, for 1 would say that the voice became worse."""
@@ -222,7 +106,7 @@ def _no_verdict() -> Iterator[None]:
         raise
 
 
-def _known(
+def known_recipes(
     chosen: list[str] | None, files: list[Path] | None, tiers: str | None, voice: str | None
 ) -> tuple[dict[str, Recipe], dict[str, Any]]:
     """All recipes by name, and what replaces keys of the gate's file."""
