@@ -17,13 +17,13 @@ from labkit.faults.timed import INJECTED
 from labkit.faults.work import Tell, Work
 from labkit.gate.order import load_forced
 from labkit.gate.spec import REFERENCE
+from labkit.results.store import write_atomic
 from labkit.run.clips import ReferenceSpeech, save_references
 from labkit.run.document import ending
 from labkit.run.process import watch
 from labkit.run.tasks import EventLog, Job, events_file, log_file
 from labkit.spec import find_recipe, load_recipes
 
-PART = "timing"
 SLOWER, LARGER = 0.15, 0.20
 TEXTS, REPEATS = 2, 6
 
@@ -55,7 +55,7 @@ def time_processes(work: Work, base: int, head: int, tell: Tell) -> None:
             turn.append((f"larger-{of_head:02d}", {}))
         for name, extra in turn:
             done += 1
-            if work.kept(name, PART) is not None:
+            if _file(work, name).exists():
                 continue
             if name.startswith("larger"):
                 extra = {"ballast_bytes": LARGER * median(b.rss_peak_bytes for b in processes(work, "base"))}
@@ -65,8 +65,12 @@ def time_processes(work: Work, base: int, head: int, tell: Tell) -> None:
 
 def processes(work: Work, kind: str) -> list[Timed]:
     """Those of a kind (`base`, `slower`, `larger`) that have been timed."""
-    files = sorted(work.folder.glob(f"scores-{kind}-*.{PART}.json"))
+    files = sorted(work.timings.glob(f"{kind}-*.json"))
     return [Timed(**json.loads(file.read_bytes())) for file in files]
+
+
+def _file(work: Work, name: str) -> Path:
+    return work.timings / f"{name}.json"
 
 
 def _process(work: Work, name: str, extra: dict[str, float]) -> None:
@@ -96,7 +100,7 @@ def _process(work: Work, name: str, extra: dict[str, float]) -> None:
     )
     if failed:
         raise LabError(f"timing {name}: {failed['message']} {failed['remedy']}".strip())
-    work.keep(name, PART, vars(_read(events)))
+    write_atomic(_file(work, name), json.dumps(vars(_read(events)), allow_nan=False).encode())
 
 
 def _read(events: list[dict[str, Any]]) -> Timed:

@@ -31,7 +31,8 @@ Tell = Callable[[str], None]
 Scores = dict[str, dict[str, float | None]]
 """Metric -> sentence -> score."""
 _SOURCES = ("engines", "export", "gate", "model", "quality", "quantize", "synthesis", "text")
-_OWN_SOURCES = ("conditions", "damage", "judging", "speaking", "timed", "timing")
+_OWN_SOURCES = ("faults/conditions", "faults/damage", "faults/judging", "faults/speaking")
+_TIMING_SOURCES = ("measure", "scenarios", "faults/timed", "faults/timing")
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,15 @@ class Work:
                 mode="json",
                 include={"texts", "device", "speaker", "audio_path", "max_steps", "reference_seed"},
             ),
-            "sources": sources_hash(),
+            "sources": sources_hash(*_SOURCES, *_OWN_SOURCES),
         }
         key = hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:12]
-        folder = self.root / key
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise LabError(
-                f"{folder} cannot be made ({error.strerror}); choose another with --work."
-            ) from error
-        return folder
+        return _made(self.root / key)
+
+    @cached_property
+    def timings(self) -> Path:
+        """Where its timed processes lie: other clocks time anew, and leave what was judged alone."""
+        return _made(self.folder / f"timings-{sources_hash(*_TIMING_SOURCES)[:8]}")
 
     @property
     def items(self) -> list[str]:
@@ -98,15 +97,26 @@ class Work:
         return json.loads(file.read_bytes()) if file.exists() else None
 
 
-def sources_hash() -> str:
-    """Of the lab's sources that can change what is measured here."""
+def sources_hash(*units: str) -> str:
+    """Of the lab's packages and modules (`gate`, `faults/timed`) as they are written now."""
     package = Path(__file__).parents[1]
-    files = [file for unit in _SOURCES for file in sorted((package / unit).rglob("*.py"))]
-    files += [package / "faults" / f"{name}.py" for name in _OWN_SOURCES]
+    files = [
+        file
+        for unit in units
+        for file in (sorted((package / unit).rglob("*.py")) or [(package / unit).with_suffix(".py")])
+    ]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.relative_to(package).as_posix().encode() + file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"{folder} cannot be made ({error.strerror}); choose another with --work.") from error
+    return folder
 
 
 @dataclass(frozen=True)

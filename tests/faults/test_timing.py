@@ -85,6 +85,21 @@ def test_heads_are_slowed_and_grown_by_shares_of_the_base(
     assert len(told) == 4 and len(said) == 4  # nothing is timed twice
 
 
+def test_other_clocks_time_anew_and_keep_what_was_judged(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    from labkit.faults import work as module
+
+    hashes, before = module.sources_hash, work.timings
+    monkeypatch.setattr(
+        module, "sources_hash", lambda *units: "0" * 16 if "measure" in units else hashes(*units)
+    )
+    other = Work(work.root, work.gate, work.seeds)
+    assert other.folder == work.folder and other.timings != before
+    told = children(monkeypatch, well)
+    for each in (work, other):
+        timing.time_processes(each, 1, 1, lambda line: None)
+    assert len(told) == 6
+
+
 def test_slowed_processes_come_in_turns_with_ordinary_ones(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
