@@ -15,7 +15,9 @@ from labkit.bench.peers import SOUND, THREADS, TITLES
 from labkit.bench.table import DASH, number, ratio, share, significant, targets_table
 
 Figures = dict[str, Any]
+WIDE = 104  # columns of a terminal that shows every column of a table
 _UNITS = ("roof", "load s", "build s", "RSS MB", "disk MB")
+_EXTRA = ("load s", "build s", "disk MB")  # what a narrow one leaves to the files
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,12 @@ class _Sheet:
     """Why an arm has no figures."""
 
 
-def render_peers(figures: Figures) -> Group:
-    """A table for each race, then what was to be reached."""
+def render_peers(figures: Figures, width: int = WIDE) -> Group:
+    """A table for each race, then what was to be reached. Fewer columns where the terminal is not `WIDE`."""
+    hidden = () if width >= WIDE else _EXTRA
     return Group(
-        *(_table(_sheet(name, race)) for name, race in figures["races"].items()), targets_table(figures)
+        *(_table(_sheet(name, race), hidden) for name, race in figures["races"].items()),
+        targets_table(figures),
     )
 
 
@@ -90,14 +94,15 @@ def _title(name: str, race: Figures) -> str:
     return title + (f"; memory read at {min(speeds):.0f} to {max(speeds):.0f} GB/s" if speeds else "")
 
 
-def _table(sheet: _Sheet) -> Table:
+def _table(sheet: _Sheet, hidden: Sequence[str]) -> Table:
     table = Table(
         title=sheet.title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False
     )
-    for i, column in enumerate(sheet.columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=i in (0, 2))
+    shown = [i for i, column in enumerate(sheet.columns) if column not in hidden]
+    for i in shown:
+        table.add_column(sheet.columns[i], justify="right" if i else "left", no_wrap=True)
     for row in sheet.rows:
-        table.add_row(*row)
+        table.add_row(*(row[i] for i in shown))
     table.caption = escape("\n".join(sheet.missing)) or None
     table.caption_justify = "left"
     return table

@@ -137,7 +137,7 @@ class CalibrationSet:
                 yield {self.audio_path: features[None]}
 
     def _embed(self, recording: Recording, embeddings: Embeddings) -> FloatArray:
-        prompt = embeddings.text[recording.ids]
+        prompt = embeddings.text_rows(recording.ids)
         if self.speaker is not None:
             prompt[recording.ids == self._speaker_token] = self.speaker.normalized()
         books = np.arange(recording.codes.shape[1])

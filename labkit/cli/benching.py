@@ -69,6 +69,6 @@ def bench_peers(
     if as_json:
         print_json(figures)
         return
-    console.print(render_peers(figures))
+    console.print(render_peers(figures, console.width))
     for file in files:
         console.print(f"wrote [bold]{file}[/]", soft_wrap=True)

@@ -105,7 +105,7 @@ class OpenVinoGpt(PortableGpt, OpenVinoStage):
         """One pass over a token: products repack their weights on their first, and no utterance should wait for it."""
         self.reset(1, 1)
         self._padding = np.zeros(1, np.int64)
-        self._pass(np.zeros((1, 1, self._text.shape[1]), np.float32))
+        self._pass(np.zeros((1, 1, self._codes.shape[1]), np.float32))
         self.reset(1, 1)
 
     def _infer(self, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -95,8 +95,8 @@ class OrtGpt(OrtStage):
         self.positions, self.codebooks = details["positions"], details["codebooks"]
         self._weights_of_a_step = int(details["step_weights_bytes"])
         embeddings = load_embeddings(artifact.voice_folder)
-        self._text = embeddings.text  # [tokens, D]
-        self._codes = embeddings.code.reshape(-1, self._text.shape[1])  # [4 * 626, D]
+        self._embeddings = embeddings
+        self._codes = embeddings.code.reshape(-1, embeddings.text.shape[1])  # [4 * 626, D]
         self.hidden = self._codes.shape[1]
         self._offsets = np.arange(self.codebooks, dtype=np.int64) * (len(self._codes) // self.codebooks)
         self.cache_type = np.dtype(details.get("cache_type", "float32"))
@@ -132,7 +132,7 @@ class OrtGpt(OrtStage):
         embeddings = np.zeros((len(ids), int(lengths.max()), self.hidden), np.float32)
         for row, length in enumerate(lengths):
             tokens = ids[row, mask[row]]
-            embeddings[row, :length] = self._text[tokens]
+            embeddings[row, :length] = self._embeddings.text_rows(tokens)
             if speaker is not None:
                 embeddings[row, :length][tokens == self.speaker_token] = speaker[row]
         self._last_position[:] = lengths - 1
@@ -149,7 +149,7 @@ class OrtGpt(OrtStage):
 
     def step_text(self, ids: IntArray) -> StepOutput:
         self._require_cache(len(ids))
-        self._step_input[:, 0] = self._text[ids]
+        self._step_input[:, 0] = self._embeddings.text_rows(ids)
         self._last_position += 1
         return self._run(self._step_input)
 
@@ -159,7 +159,7 @@ class OrtGpt(OrtStage):
         position = 2 * self.layers * self.heads * self.head_dim * self.cache_type.itemsize
         sizes = {
             **super().memory(),
-            "weights_bytes": self.file_bytes + self._text.nbytes + self._codes.nbytes,
+            "weights_bytes": self.file_bytes + self._embeddings.text.nbytes + self._codes.nbytes,
             "step_weights_bytes": self._weights_of_a_step + row,
             "kv_row_position_bytes": position,
         }

@@ -33,8 +33,8 @@ class PortableGpt:
         self.cache_type = np.dtype(details.get("cache_type", "float32"))
         self._weights_of_a_step = int(details["step_weights_bytes"])
         embeddings = load_embeddings(artifact.voice_folder)
-        self._text = embeddings.text  # [tokens, D]
-        self._codes = embeddings.code.reshape(-1, self._text.shape[1])  # [4 * 626, D]
+        self._embeddings = embeddings
+        self._codes = embeddings.code.reshape(-1, embeddings.text.shape[1])  # [4 * 626, D]
         self._offsets = np.arange(self.codebooks, dtype=np.int64) * (len(self._codes) // self.codebooks)
         self._batch, self._capacity, self._length = 0, 0, 0
         self._cache: dict[str, NDArray[Any]] = {}
@@ -57,7 +57,7 @@ class PortableGpt:
         self.reset(self._batch, self._capacity)
         longest = int(lengths.max())  # padding that every row has is left away
         ids = ids[:, -longest:]
-        embeddings = np.ascontiguousarray(self._text[ids], np.float32)
+        embeddings = self._embeddings.text_rows(ids)
         if speaker is not None:
             rows, places = np.nonzero(ids == self.speaker_token)
             embeddings[rows, places] = speaker[rows]
@@ -70,12 +70,12 @@ class PortableGpt:
 
     def step_text(self, ids: IntArray) -> StepOutput:
         self._require_cache(len(ids))
-        return self._advance(np.ascontiguousarray(self._text[ids][:, None], np.float32))
+        return self._advance(self._embeddings.text_rows(ids)[:, None])
 
     def memory(self) -> dict[str, int]:
         """With `step_weights_bytes`, read by one decode step, and `kv_row_position_bytes`, one position of one row."""
         sizes = {
-            "weights_bytes": self.file_bytes + self._text.nbytes + self._codes.nbytes,
+            "weights_bytes": self.file_bytes + self._embeddings.text.nbytes + self._codes.nbytes,
             "step_weights_bytes": self._weights_of_a_step + self.codebooks * self._codes[0].nbytes,
             "kv_row_position_bytes": 2 * self.layers * self.heads * self.head_dim * self.cache_type.itemsize,
         }

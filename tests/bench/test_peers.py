@@ -72,6 +72,14 @@ def test_the_tables_show_figures_and_reasons() -> None:
     assert "labkit[peers]" in text and "the artifact is damaged" in text and "missed" in text
 
 
+@pytest.mark.parametrize(("width", "loading"), [(80, False), (110, True)])
+def test_no_figure_is_cut_off_on_a_narrow_terminal(width: int, loading: bool) -> None:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(render_peers(figures(), width))
+    text = console.export_text()
+    assert "…" not in text and ("load s" in text) == loading and "4.20 [3.78, 4.62]" in text
+
+
 def test_each_recipe_has_a_document_for_each_race_and_thread_count(tiny_voice: Voice, tmp_path: Path) -> None:
     found = figures()
     documents = {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from labkit.errors import CheckpointError
 from labkit.model import layout
 from labkit.model.checkpoint import (
+    Embeddings,
     load_decoder,
     load_dvae,
     load_embeddings,
@@ -21,6 +23,7 @@ from labkit.model.checkpoint import (
     save_voice,
 )
 from labkit.model.layout import VoiceCard
+from labkit.model.tensorfile import TensorFile, write_tensors
 from labkit.voices import Voice
 from tests.conftest import TINY
 
@@ -146,6 +149,30 @@ def test_embeddings_and_text_head_without_torch(tiny_voice: Voice) -> None:
     assert np.array_equal(code.reshape(-1, 48), gpt.code_embedding.weight.numpy())
     assert not text.flags.writeable and not code.flags.writeable
     assert np.array_equal(load_text_head(tiny_voice.folder), gpt.text_head.weight.numpy())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts resident pages as Linux tells them")
+def test_a_mapped_table_keeps_no_pages_of_rows_that_were_read(tmp_path: Path) -> None:
+    rows, width = 4096, 1024  # 16 MB
+    file = tmp_path / "table.safetensors"
+    table = np.arange(rows * width, dtype=np.float32).reshape(rows, width)
+    write_tensors(file, {"table": ("F32", table.shape)}, lambda name: table)
+    embeddings = Embeddings(TensorFile(file).view("table", table.shape), np.zeros((4, 8, width), np.float32))
+    ids = np.arange(0, rows, 64)
+    read = embeddings.text_rows(ids)
+    assert np.array_equal(read, table[ids]) and read.flags.writeable and type(read) is np.ndarray
+    assert resident_kb(file) == 0
+    assert np.array_equal(embeddings.text[7], table[7]) and resident_kb(file) > 0  # the measure can fail
+
+
+def resident_kb(file: Path) -> int:
+    """Resident kilobytes of a mapped file, by /proc/self/smaps."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    return sum(
+        int(next(line for line in lines if line.startswith("Rss:")).split()[1])
+        for line in lines
+        if line.endswith(str(file))
+    )
 
 
 @pytest.mark.parametrize("file", LOADERS)
