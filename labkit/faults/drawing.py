@@ -1,6 +1,6 @@
-"""Gates and timings drawn again and again from real ones: how often a rule finds a slow-down, or cries wolf.
+"""Gates drawn again and again from real ones: how often a rule cries wolf.
 
-It knows scores and numbers of processes. Everything is drawn with one seed: the same measurements, the same table.
+It knows scores. Everything is drawn with one seed: the same measurements, the same table.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ import numpy as np
 
 from labkit.compare.margins import Margin, load_margins
 from labkit.compare.outcome import overall
-from labkit.compare.speed import memory_verdict, speed_verdict
 from labkit.compare.verdicts import Verdict, judge_family
-from labkit.faults.findings import RULES, TierScores, alarms, plain_rules
+from labkit.faults.findings import TierScores, alarms
 from labkit.faults.work import Scores
 
-BASE, HEAD = 10, 5  # processes of a gate
 SEEDS = 2  # of free-running speech on each side of a gate
-SLOW_DOWNS = (0.0, 0.05, 0.10, 0.15)
 
 
 @dataclass
@@ -96,57 +93,6 @@ def draw_free_gates(
             in_arm = judge_family(base, arm, rules)
             tally.held_back += all(in_arm[name].outcome == "fail" for name in failed)
     return tally
-
-
-@dataclass(frozen=True)
-class SpeedRates:
-    """Shares of `draws` experiments. ours: by outcome; one_process, same_processes: by rule, given the repetitions of
-    one process a side (as such rules are used), or the medians of the processes that ours was given."""
-
-    slow_down: float
-    draws: int
-    ours: dict[str, float]
-    one_process: dict[str, float]
-    same_processes: dict[str, float]
-
-
-def draw_timings(
-    medians: Sequence[float],
-    repetitions: Sequence[Sequence[float]],
-    draws: int,
-    margins: Path | None,
-    *,
-    slow_down: float = 0.0,
-    slowed: tuple[Sequence[float], Sequence[Sequence[float]]] | None = None,
-) -> SpeedRates:
-    """Experiments on real processes: base and head are drawn from them without putting back, and the head's times are
-    multiplied. `slowed`: medians and repetitions of processes that were really slowed down, to be the head instead.
-    """
-    rng, rule = np.random.default_rng(3), load_margins(margins, family="speed")["cpu_yardsticks"]
-    pool, count = np.asarray(medians, float), Counter[str]()
-    one, same = Counter[str](), Counter[str]()
-    for _ in range(draws):
-        order = rng.permutation(pool.size)
-        base, first = pool[order[:BASE]], int(order[0])
-        if slowed is None:
-            head = pool[order[BASE : BASE + HEAD]] * (1 + slow_down)
-            other = np.asarray(repetitions[int(order[-1])]) * (1 + slow_down)
-        else:
-            chosen = rng.permutation(len(slowed[0]))[:HEAD]
-            head = np.asarray(slowed[0])[chosen]
-            other = np.asarray(slowed[1][int(chosen[0])])
-        count[speed_verdict(base.tolist(), head.tolist(), rule).outcome] += 1
-        one.update(r for r, hit in plain_rules(np.asarray(repetitions[first]), other, "lower").items() if hit)
-        same.update(r for r, hit in plain_rules(base, head, "lower").items() if hit)
-    shares = [{name: each[name] / draws for name in names} for each, names in (
-        (count, ("fail", "pass", "inconclusive")), (one, RULES), (same, RULES)
-    )]  # fmt: skip
-    return SpeedRates(slow_down, draws, *shares)
-
-
-def judge_memory(base: Sequence[float], head: Sequence[float], margins: Path | None) -> Verdict:
-    """Peak memory of real processes, some of them grown on purpose."""
-    return memory_verdict(list(base), list(head), load_margins(margins, family="memory")["rss_peak_bytes"])
 
 
 def _asked(tier: str, scores: Mapping[str, object], margins: Path | None) -> dict[str, Margin]:

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import mean
 from typing import Any
 
 from labkit.compare.verdicts import Verdict
 from labkit.environment import describe_environment, machine_class
 from labkit.errors import SpecError
-from labkit.faults import findings, timing
+from labkit.faults import findings
 from labkit.faults.conditions import CONDITIONS
 from labkit.faults.drawing import (
-    BASE,
-    HEAD,
-    SLOW_DOWNS,
-    SpeedRates,
     Tally,
     draw_fed_gates,
     draw_free_gates,
-    draw_timings,
-    judge_memory,
 )
 from labkit.faults.judging import score
 from labkit.faults.speaking import TIER1, speak_condition, speak_freely, speak_reference
+from labkit.faults.speeds import BASE, HEAD, SpeedFindings, find_speed, judge_memory
+from labkit.faults.timing import TIMED, Timed, processes, time_processes
 from labkit.faults.work import Scores, Task, Tell, Work, carry_out
-from labkit.gate.spec import GateSpec
+from labkit.gate.spec import REFERENCE, GateSpec
 from labkit.quality.base import scorer_names
 from labkit.results.store import write_atomic
 
@@ -65,10 +60,8 @@ QUICK = Effort(sentences=4, panel=4, graded=2, seeds=6, base_processes=3, head_p
 class Findings:
     """What was found, ready to be tabled.
 
-    verdicts: condition -> tier -> metric; moved: condition -> score; alarms: condition -> rule -> scores; speed: by
-    slow-down, and of the processes that were really slowed; None where too few processes were asked for. spread: of
-    the base's process medians, standard deviation over mean; core_share: of a core, median over processes; unscored:
-    scores that no clip of the reference got, and the first reason.
+    verdicts: condition -> tier -> metric; moved: condition -> score; alarms: condition -> rule -> scores; speed: of
+    each timed recipe; unscored: scores that no clip of the reference got, and the first reason.
     """
 
     facts: dict[str, str]
@@ -79,12 +72,7 @@ class Findings:
     alarms: dict[str, dict[str, list[str]]]
     fed_gates: Tally | None = None
     free_gates: Tally | None = None
-    speed: list[SpeedRates] = field(default_factory=list)
-    really_slowed: SpeedRates | None = None
-    slowed_by: float | None = None
-    spread: float | None = None
-    spread_of_seconds: float | None = None
-    core_share: float | None = None
+    speed: dict[str, SpeedFindings] = field(default_factory=dict)
     memory: Verdict | None = None
     unscored: dict[str, str] = field(default_factory=dict)
 
@@ -102,12 +90,7 @@ class Findings:
             "alarms": self.alarms,
             "fed_gates": self.fed_gates.record() if self.fed_gates else None,
             "free_gates": self.free_gates.record() if self.free_gates else None,
-            "speed": [asdict(each) for each in self.speed],
-            "really_slowed": asdict(self.really_slowed) if self.really_slowed else None,
-            "slowed_by": self.slowed_by,
-            "spread": self.spread,
-            "spread_of_seconds": self.spread_of_seconds,
-            "core_share": self.core_share,
+            "speed": {recipe: asdict(each) for recipe, each in self.speed.items()},
             "memory": self.memory.record() if self.memory else None,
             "unscored": self.unscored,
         }
@@ -137,7 +120,7 @@ def find_faults(
     tell("the reference speaks")
     speak_reference(work)
     # alone on the machine: what is judged beside it would take its memory bandwidth
-    timing.time_processes(work, wanted.base_processes, wanted.head_processes, tell)
+    time_processes(work, wanted.base_processes, wanted.head_processes, tell)
     carry_out(work, _speaking(work), jobs, tell)
     carry_out(work, _judging(work, wanted), jobs, tell)
     tell("drawing gates and timings")
@@ -199,12 +182,11 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
     tiers = {name: findings.tier_scores(work, name) for name in CONDITIONS}
     panels = {name: findings.panel_scores(work, name) for name in CONDITIONS}
     forced: dict[str, Scores | None] = {name: work.kept(name, TIER1) for name in CONDITIONS}
-    base, slower, larger = (timing.processes(work, kind) for kind in ("base", "slower", "larger"))
-    medians, repetitions = [each.median_yardsticks for each in base], [each.cpu_s for each in base]
-    seconds = [each.median_s for each in base]
-    enough = len(base) >= BASE + HEAD and len(slower) >= HEAD
-    slowed = ([each.median_yardsticks for each in slower], [each.cpu_s for each in slower])
     renditions = [findings.panel_scores(work, f"free-{seed}") for seed in work.seeds]
+
+    def timed(recipe: str, base: str, head: str) -> tuple[list[Timed], list[Timed]]:
+        return processes(work, recipe, base), processes(work, recipe, head)
+
     return Findings(
         facts=_facts(work, effort),
         effort=effort,
@@ -216,22 +198,10 @@ def _conclude(work: Work, effort: Effort, margins: Path | None) -> Findings:
         alarms={name: findings.alarms(*(_absolute(tiers, panels, n) for n in ("base", name))) for name in CONDITIONS},
         fed_gates=draw_fed_gates([tiers[name] for name in findings.SAME_VOICE], effort.fed_gates, margins),
         free_gates=draw_free_gates(renditions, effort.free_gates, margins),
-        speed=[
-            draw_timings(medians, repetitions, effort.timings, margins, slow_down=share) for share in SLOW_DOWNS
-        ] if enough else [],
-        really_slowed=draw_timings(medians, repetitions, effort.timings, margins, slowed=slowed) if enough else None,
-        slowed_by=median(slowed[0]) / median(medians) - 1 if slower else None,
-        spread=_spread(medians),
-        spread_of_seconds=_spread(seconds),
-        core_share=median(each.core_share for each in [*base, *slower]),
-        memory=judge_memory([p.rss_peak_bytes for p in base], [p.rss_peak_bytes for p in larger], margins),
+        speed={recipe: find_speed(*timed(recipe, "base", "slower"), effort.timings, margins) for recipe in TIMED},
+        memory=judge_memory(*timed(REFERENCE, "base", "larger"), margins),
         unscored=findings.unscored(work, "base"),
     )  # fmt: skip
-
-
-def _spread(medians: Sequence[float]) -> float | None:
-    """Standard deviation over the mean."""
-    return stdev(medians) / mean(medians) if len(medians) > 1 else None
 
 
 def _absolute(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from labkit.compare.verdicts import CONFIDENCE
 from labkit.errors import UserError
 from labkit.faults.conditions import CONDITIONS, NULLS, Condition
-from labkit.faults.drawing import SpeedRates, Tally
+from labkit.faults.drawing import Tally
 from labkit.faults.findings import RULES, Movement, expected, first_failure
+from labkit.faults.speeds import SpeedFindings, SpeedRates
 from labkit.faults.timing import LARGER, SLOWER
 from labkit.faults.words import how_gates, how_speed
 from labkit.results.store import write_atomic
@@ -129,15 +130,21 @@ def _tally(tally: Tally) -> list[str]:
 
 
 def _speed(found: Findings) -> str:
-    if not found.speed or found.really_slowed is None:
+    rows = [row for recipe, each in found.speed.items() for row in _speed_rows(recipe, each)]
+    if not rows:
         return "Too few processes were timed for a table."
-    rows = [
-        _rates("none" if not each.slow_down else f"{each.slow_down * 100:.0f} %, by scaling", each)
-        for each in found.speed
+    return _table(["recipe", "slow-down", "ours: FAIL", "ours: PASS", *RULES], rows)
+
+
+def _speed_rows(recipe: str, speed: SpeedFindings) -> list[list[str]]:
+    named = [
+        ("none" if not each.slow_down else f"{each.slow_down * 100:.0f} %, by scaling", each)
+        for each in speed.scaled
     ]
-    measured = f"{(found.slowed_by or 0) * 100:+.1f} %"
-    rows.append(_rates(f"a real busy loop of {SLOWER * 100:.0f} %, measured {measured}", found.really_slowed))
-    return _table(["slow-down", "ours: FAIL", "ours: PASS", *RULES], rows)
+    if speed.really_slowed is not None and speed.slowed_by is not None:
+        loop = f"a real busy loop of {SLOWER * 100:.0f} %, measured {speed.slowed_by * 100:+.1f} %"
+        named.append((loop, speed.really_slowed))
+    return [[f"`{recipe}`", *_rates(words, rates)] for words, rates in named]
 
 
 def _rates(words: str, rates: SpeedRates) -> list[str]:

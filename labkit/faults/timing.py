@@ -26,6 +26,7 @@ from labkit.spec import find_recipe, load_recipes
 
 SLOWER, LARGER = 0.15, 0.20
 TEXTS, REPEATS = 2, 6
+TIMED = (REFERENCE, "ort-fp32")  # mostly Python's and torch's overhead; mostly compiled work
 
 
 @dataclass(frozen=True)
@@ -42,41 +43,48 @@ class Timed:
 
 
 def time_processes(work: Work, base: int, head: int, tell: Tell) -> None:
-    """`base` ordinary processes, `head` with a busy loop of 15 % and `head` with 20 % more memory.
+    """Of each recipe of `TIMED`, `base` ordinary processes and `head` with a busy loop of 15 %; of the reference,
+    `head` with 20 % more memory, too.
 
-    One after the other, never two at once, the kinds in turns, so that a slow minute falls on all of them; each is kept
-    when it has ended.
+    One after the other, never two at once, recipes and kinds in turns, so that a slow minute falls on all of them; each
+    is kept when it has ended.
     """
-    done, total = 0, base + 2 * head
+    done, total = 0, len(TIMED) * (base + head) + head
     for number in range(base):
-        turn: list[tuple[str, dict[str, float]]] = [(f"base-{number:02d}", {})]
-        for of_head in range(number * head // base, (number + 1) * head // base):
-            turn.append((f"slower-{of_head:02d}", {"slow_share": SLOWER}))
-            turn.append((f"larger-{of_head:02d}", {}))
-        for name, extra in turn:
+        heads = range(number * head // base, (number + 1) * head // base)
+        turn: list[tuple[str, str, dict[str, float]]] = [
+            (recipe, f"base-{number:02d}", {}) for recipe in TIMED
+        ]
+        for of_head in heads:
+            turn += [(recipe, f"slower-{of_head:02d}", {"slow_share": SLOWER}) for recipe in TIMED]
+            turn.append((REFERENCE, f"larger-{of_head:02d}", {}))
+        for recipe, name, extra in turn:
             done += 1
-            if _file(work, name).exists():
+            if _file(work, recipe, name).exists():
                 continue
             if name.startswith("larger"):
-                extra = {"ballast_bytes": LARGER * median(b.rss_peak_bytes for b in processes(work, "base"))}
-            tell(f"{done}/{total} time a fresh process: {name}")
-            _process(work, name, extra)
+                peaks = [each.rss_peak_bytes for each in processes(work, recipe, "base")]
+                extra = {"ballast_bytes": LARGER * median(peaks)}
+            tell(f"{done}/{total} time a fresh process: {recipe}, {name}")
+            _process(work, recipe, name, extra)
 
 
-def processes(work: Work, kind: str) -> list[Timed]:
-    """Those of a kind (`base`, `slower`, `larger`) that have been timed."""
-    files = sorted(work.timings.glob(f"{kind}-*.json"))
-    return [Timed(**json.loads(file.read_bytes())) for file in files]
+def processes(work: Work, recipe: str, kind: str) -> list[Timed]:
+    """Those of a recipe and a kind (`base`, `slower`, `larger`) that have been timed."""
+    return [
+        Timed(**json.loads(file.read_bytes()))
+        for file in sorted(work.timings.glob(f"{recipe}.{kind}-*.json"))
+    ]
 
 
-def _file(work: Work, name: str) -> Path:
-    return work.timings / f"{name}.json"
+def _file(work: Work, recipe: str, name: str) -> Path:
+    return work.timings / f"{recipe}.{name}.json"
 
 
-def _process(work: Work, name: str, extra: dict[str, float]) -> None:
+def _process(work: Work, recipe: str, name: str, extra: dict[str, float]) -> None:
     gate = work.gate
     spec = gate.run_spec(
-        find_recipe(REFERENCE, load_recipes()), texts=min(TEXTS, len(work.items)), repeats=REPEATS, warmups=1
+        find_recipe(recipe, load_recipes()), texts=min(TEXTS, len(work.items)), repeats=REPEATS, warmups=1
     )
     texts = work.plan.texts[: spec.texts]
     with tempfile.TemporaryDirectory(prefix="labkit-timed-", ignore_cleanup_errors=True) as temporary:
@@ -99,8 +107,8 @@ def _process(work: Work, name: str, extra: dict[str, float]) -> None:
         ended, "timed", spec.limits, words
     )
     if failed:
-        raise LabError(f"timing {name}: {failed['message']} {failed['remedy']}".strip())
-    write_atomic(_file(work, name), json.dumps(vars(_read(events)), allow_nan=False).encode())
+        raise LabError(f"timing {recipe}, {name}: {failed['message']} {failed['remedy']}".strip())
+    write_atomic(_file(work, recipe, name), json.dumps(vars(_read(events)), allow_nan=False).encode())
 
 
 def _read(events: list[dict[str, Any]]) -> Timed:

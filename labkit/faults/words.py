@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labkit.faults.drawing import BASE, HEAD, SEEDS
+from labkit.faults.drawing import SEEDS
 from labkit.faults.findings import SAME_VOICE
+from labkit.faults.speeds import BASE, HEAD
 from labkit.faults.timing import LARGER, REPEATS, SLOWER, TEXTS
 from labkit.report.noise import QUIET_SHARE
 
@@ -36,21 +37,22 @@ def how_speed(found: Findings) -> str:
     effort = found.effort
     words = f"""
         Fresh processes, one at a time and in turns, replayed {TEXTS} sentences {REPEATS} times each after a warm-up:
-        {effort.base_processes} as they are, {effort.head_processes} with a real busy loop that burns
-        {SLOWER * 100:.0f} % of the process's own time, {effort.head_processes} with {LARGER * 100:.0f} % more memory.
+        of each recipe {effort.base_processes} as they are, {effort.head_processes} with a real busy loop that burns
+        {SLOWER * 100:.0f} % of the process's own time, and {effort.head_processes} of the reference with
+        {LARGER * 100:.0f} % more memory.
         Times are processor time; ours takes them as multiples of the yardstick's, a fixed piece of work beside each
         sentence. The table: percent of {effort.timings} experiments that end in FAIL or PASS, or in
         another rule's alarm. For each, {BASE} processes are drawn for the base without putting back, and {HEAD}
         others, multiplied, are the head. Other rules are given the repetitions of one process a side, as they usually
         are, and, after the slash, the medians that ours is given."""
-    if found.spread is not None:
-        words += f" Process medians of the base spread by {found.spread * 100:.1f} % (standard deviation)"
-        if found.spread_of_seconds is not None:
-            words += f", in seconds by {found.spread_of_seconds * 100:.1f} %"
-        words += "."
-    if found.core_share is not None and found.core_share < QUIET_SHARE:
-        words += f""" **The machine was busy:** half of the processes got {found.core_share * 100:.0f} % of a core or
-        less, which makes every slow-down harder to decide than on a quiet machine."""
+    for recipe, speed in found.speed.items():
+        if speed.spread is not None and speed.spread_of_seconds is not None:
+            words += f""" Process medians of `{recipe}` spread by {speed.spread * 100:.1f} % (standard deviation), in
+                seconds by {speed.spread_of_seconds * 100:.1f} %."""
+    share = min((each.core_share for each in found.speed.values()), default=1.0)
+    if share < QUIET_SHARE:
+        words += f""" **The machine was busy:** half of the processes got {share * 100:.0f} % of a core or less, which
+            makes every slow-down harder to decide than on a quiet machine."""
     return _one_line(words)
 
 

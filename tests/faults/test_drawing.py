@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit.faults.drawing import draw_fed_gates, draw_free_gates, draw_timings, judge_memory
+from labkit.faults.drawing import draw_fed_gates, draw_free_gates
 from labkit.faults.findings import TierScores
 from labkit.faults.work import Scores
 
@@ -77,27 +77,3 @@ def test_a_defect_of_some_seeds_fails_free_gates_and_the_a_a_arm_holds_some_back
     assert 0 < tally.held_back < tally.outcomes["fail"] < 60
     assert tally.record()["held_back"] == tally.held_back
     assert draw_free_gates(broken, 60, None).outcomes["fail"] == 0  # one sentence may break by chance
-
-
-def test_a_large_slow_down_is_found_and_none_is_not() -> None:
-    rng = np.random.default_rng(5)
-    medians = (1 + 0.01 * rng.standard_normal(15)).tolist()
-    repetitions = [(each + 0.01 * rng.standard_normal(5)).tolist() for each in medians]
-    none, large = (draw_timings(medians, repetitions, 50, None, slow_down=share) for share in (0.0, 0.15))
-    assert none.ours == {"fail": 0, "pass": 1, "inconclusive": 0} and none.same_processes["mean > 10 %"] == 0
-    assert large.ours["fail"] == 1 and large.same_processes["median > 5 %"] == 1
-    slowed = ([each * 1.15 for each in medians[:5]], repetitions[:5])
-    assert draw_timings(medians, repetitions, 50, None, slowed=slowed).ours["fail"] == 1
-
-
-def test_the_same_draws_every_time() -> None:
-    medians = np.linspace(1, 1.1, 15).tolist()
-    once, again = (
-        draw_timings(medians, [[each] * 3 for each in medians], 30, None, slow_down=0.05) for _ in "12"
-    )
-    assert once == again
-
-
-@pytest.mark.parametrize(("factor", "outcome"), [(1.2, "fail"), (1.02, "pass")])
-def test_memory_has_a_plain_margin(factor: float, outcome: str) -> None:
-    assert judge_memory([100.0, 101.0, 99.0], [100.0 * factor], None).outcome == outcome

@@ -12,9 +12,10 @@ from labkit.compare.margins import Margin
 from labkit.compare.verdicts import Verdict
 from labkit.errors import UserError
 from labkit.faults.conditions import CONDITIONS
-from labkit.faults.drawing import SpeedRates, Tally
+from labkit.faults.drawing import Tally
 from labkit.faults.findings import RULES, Movement
 from labkit.faults.running import Effort, Findings, write_findings
+from labkit.faults.speeds import SpeedFindings, SpeedRates
 from labkit.faults.tables import BEGIN, END, insert, page, surprises
 
 KL = Margin("kl", "paired", "lower", 0.003, 0.01, 10, ideal=0)
@@ -43,8 +44,8 @@ def findings(missed: str = "", wolf: str = "") -> Findings:
         alarms={each.name: {rule: ["nll"] if each.role == "fault" else [] for rule in RULES} for each in judged},
         fed_gates=Tally(100, 0, Counter({"pass": 100}), Counter(), Counter({"asv": 3})),
         free_gates=Tally(1000, 4, Counter({"pass": 990, "fail": 10}), Counter({"valid": 10}), Counter()),
-        speed=[rates], really_slowed=rates, slowed_by=0.148,
-        spread=0.013, spread_of_seconds=0.031, core_share=0.98, memory=Verdict(KL, "fail", change=0.2, base=4e8),
+        speed={"torch-fp32": SpeedFindings([rates], rates, 0.148, 0.013, 0.031, 0.98)},
+        memory=Verdict(KL, "fail", change=0.2, base=4e8),
     )  # fmt: skip
 
 
@@ -66,15 +67,16 @@ def test_the_words_count_what_was_run() -> None:
     text = page(replace(findings(), effort=Effort(sentences=12, seeds=8, base_processes=15, timings=70)))
     assert "freely with 8 seeds, 96 clips" in text and "no more than 2 of them" in text
     assert (
-        "15 as they are, 5 with a real busy loop that burns 15 % of" in text
+        "of each recipe 15 as they are, 5 with a real busy loop that burns 15 % of" in text
         and "percent of 70 experiments" in text
     )
-    assert "spread by 1.3 % (standard deviation), in seconds by 3.1 %." in text
+    assert "medians of `torch-fp32` spread by 1.3 % (standard deviation), in seconds by 3.1 %." in text
     assert "busy:" not in text and "Without any score" not in text
 
 
 def test_a_busy_machine_and_missing_scorers_are_said() -> None:
-    text = page(replace(findings(), core_share=0.61, unscored={"plcmos": "speechmos is not installed"}))
+    busy = {name: replace(each, core_share=0.61) for name, each in findings().speed.items()}
+    text = page(replace(findings(), speed=busy, unscored={"plcmos": "speechmos is not installed"}))
     assert "**The machine was busy:** half of the processes got 61 % of a core or less" in text
     assert "Without any score: PLCMOS (speechmos is not installed)." in text
 

@@ -74,15 +74,17 @@ def test_heads_are_slowed_and_grown_by_shares_of_the_base(
     told = children(monkeypatch, well)
     said: list[str] = []
     timing.time_processes(work, 2, 1, said.append)
-    assert told == [{}, {}, {"slow_share": 0.15}, {"ballast_bytes": pytest.approx(200)}]
-    assert said[0] == "1/4 time a fresh process: base-00" and len(said) == 4
-    (slower,), (larger,) = timing.processes(work, "slower"), timing.processes(work, "larger")
-    assert [each.median_s for each in timing.processes(work, "base")] == [1.0, 1.0]
+    slow, large = {"slow_share": 0.15}, {"ballast_bytes": pytest.approx(200)}
+    assert told == [{}, {}, {}, {}, slow, slow, large]
+    assert said[0] == "1/7 time a fresh process: torch-fp32, base-00" and len(said) == 7
+    (slower,), (larger,) = (timing.processes(work, "torch-fp32", kind) for kind in ("slower", "larger"))
+    for recipe in timing.TIMED:
+        assert [each.median_s for each in timing.processes(work, recipe, "base")] == [1.0, 1.0]
     assert slower.median_yardsticks == pytest.approx(57.5)
     assert slower.median_s == pytest.approx(1.15) and slower.cpu_s[1] > 4 and larger.rss_peak_bytes == 1200
     assert slower.core_share == pytest.approx(0.575)
     timing.time_processes(work, 2, 1, said.append)
-    assert len(told) == 4 and len(said) == 4  # nothing is timed twice
+    assert len(told) == 7 and len(said) == 7  # nothing is timed twice
 
 
 def test_other_clocks_time_anew_and_keep_what_was_judged(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +99,7 @@ def test_other_clocks_time_anew_and_keep_what_was_judged(work: Work, monkeypatch
     told = children(monkeypatch, well)
     for each in (work, other):
         timing.time_processes(each, 1, 1, lambda line: None)
-    assert len(told) == 6
+    assert len(told) == 10
 
 
 def test_slowed_processes_come_in_turns_with_ordinary_ones(
@@ -106,7 +108,7 @@ def test_slowed_processes_come_in_turns_with_ordinary_ones(
     told = children(monkeypatch, well)
     timing.time_processes(work, 4, 2, lambda line: None)
     kinds = [next(iter(each), "base") for each in told]
-    assert kinds == ["base", "base", "slow_share", "ballast_bytes"] * 2
+    assert kinds == ["base"] * 4 + ["slow_share"] * 2 + ["ballast_bytes"] + kinds[:7]
 
 
 def test_a_process_that_fails_is_an_error_with_its_name(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +117,7 @@ def test_a_process_that_fails_is_an_error_with_its_name(work: Work, monkeypatch:
         return 1
 
     children(monkeypatch, broken)
-    with pytest.raises(LabError, match=r"timing base-00: no such voice Choose another\."):
+    with pytest.raises(LabError, match=r"timing torch-fp32, base-00: no such voice Choose another\."):
         timing.time_processes(work, 1, 1, lambda line: None)
 
 
