@@ -35,10 +35,11 @@ RecipeScores = dict[str, TierScores]
 
 
 class Costs(BaseModel):
-    """One number for each fresh process, by run id: CPU time of all texts as multiples of the yardstick's, CPU and wall
-    seconds, peak memory; and the decode steps of each sentence."""
+    """One number for each fresh process, by run id: CPU time of all texts as multiples of the yardstick's (and which
+    version of it), CPU and wall seconds, peak memory; and the decode steps of each sentence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    yardstick: int = Field(1, ge=1)
     cpu_yardsticks: dict[str, float] = Field(default_factory=dict)
     cpu_s: dict[str, float] = Field(default_factory=dict)
     latency_s: dict[str, float] = Field(default_factory=dict)

@@ -23,6 +23,10 @@ from labkit.report.gate_result import Line
 RUNS = Margin("runs", "count", "higher", 0, 0, 1)
 """A recipe that does not run is a defect, and one that this machine cannot run is not comparable."""
 
+_OTHER_YARDSTICK = (
+    "the baseline was timed with another version of the yardstick: `labkit baseline time` times it anew"
+)
+
 
 def compare_recipe(
     recipe: str, measured: Measured, baseline: Baseline, tiers: Iterable[Tier], margins: Path | None
@@ -84,6 +88,9 @@ def compare_costs(
     found: list[Verdict] = []
     for name, rule in load_margins(margins, family="speed").items():
         sides = (getattr(base, name), getattr(head, name))
+        if rule.metric == "cpu_yardsticks" and all(sides) and base.yardstick != head.yardstick:
+            found.append(Verdict(rule, "not comparable", reasons=(_OTHER_YARDSTICK,)))
+            continue
         found.append(speed_verdict(*sides, rule, quiet_machine=quiet_machine))
     for name, rule in load_margins(margins, family="memory").items():
         found.append(memory_verdict(getattr(base, name), getattr(head, name), rule))

@@ -16,6 +16,7 @@ from labkit.gate.document import ProbeDocument, probe_folder
 from labkit.gate.order import load_forced
 from labkit.gate.probing import Ask, Tell, check_recipe_for_gate, probe
 from labkit.gate.spec import AA_SEEDS, REFERENCE, GateSpec
+from labkit.measure import yardstick
 from labkit.results.schema import RunDocument
 from labkit.results.store import Store
 from labkit.run.request import Plan
@@ -116,6 +117,7 @@ def costs_of(documents: Sequence[RunDocument]) -> Costs:
     peaks = {each.run_id: each.measures.values.get("rss_peak_bytes") for each in documents}
     samples = [each for each in documents[0].samples if each.phase == "measured"]
     return Costs(
+        yardstick=yardstick.VERSION,
         cpu_yardsticks=process_medians(frame, "cpu_yardsticks"),
         cpu_s=process_medians(frame, "cpu_s"),
         latency_s=process_medians(frame, "latency_s"),

@@ -125,5 +125,5 @@ def test_recording_writes_a_baseline_that_a_gate_takes(call: Callable[..., Resul
 
 
 def test_help_has_an_example(call: Callable[..., Result]) -> None:
-    for command in (gating.gate, gating.baseline_record, gating.baseline_list, gating.baseline_show):
+    for command in (gating.gate, baselines.record, baselines.time_again, baselines.list_all, baselines.show):
         assert "Example: `labkit " in str(command.__doc__)

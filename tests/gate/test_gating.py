@@ -247,6 +247,14 @@ def test_speed_is_judged_on_a_machine_of_the_baseline_s_class(
     assert elsewhere.overall.exit_code == 0 and "another machine class" in elsewhere.notes[0]
 
 
+def test_yardsticks_of_another_version_are_not_compared(run: Callable[..., GateResult]) -> None:
+    head = costs(1.2, 5).model_copy(update={"yardstick": 2})
+    result = run(base={"costs": {"ort-fp32": costs(1.0, 10)}}, head_costs={"ort-fp32": head})
+    (verdict,) = [line.verdict for line in result.lines if line.verdict.metric == "cpu_yardsticks"]
+    assert verdict.outcome == "not comparable" and "labkit baseline time" in verdict.reasons[0]
+    assert outcomes(result, "ort-fp32")["cpu_s"] == "fail" and result.overall.exit_code != 1  # seconds inform
+
+
 def test_a_pipeline_and_a_voice_of_noise_are_refused(run: Callable[..., GateResult], tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="pipeline"):
         run(spec={"recipe": ("upstream",)})
