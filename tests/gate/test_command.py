@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from labkit.cli import app, gating, main
+from labkit.cli import app, baselines, gating, main
 from labkit.gate import gating as gate_module
 from labkit.gate import measuring
 from labkit.gate.baseline import write_baseline
