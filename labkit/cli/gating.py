@@ -39,6 +39,7 @@ _STYLES = {
     "warn": "yellow",
     "inconclusive": "yellow",
     "not comparable": "dim",
+    "informs": "dim",
     "pass": "green",
 }
 

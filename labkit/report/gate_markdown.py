@@ -13,6 +13,7 @@ MARKS = {
     "warn": "🟡 warn",
     "inconclusive": "⚪ inconclusive",
     "not comparable": "⚫ not comparable",
+    "informs": "🔵 informs",
     "pass": "🟢 pass",
 }
 _COLUMNS = ("recipe", "tier", "metric", "base", "head", "change", "at worst", "limit", "N", "verdict")

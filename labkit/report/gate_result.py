@@ -83,8 +83,12 @@ class Line:
 
     @property
     def word(self) -> str:
-        """The outcome, with `warn` for a pass that is surely beyond the smaller margin."""
-        return "warn" if self.verdict.outcome == "pass" and self.verdict.warned else self.verdict.outcome
+        """The outcome; `warn` for a pass that is surely beyond the smaller margin, and `informs` for what would not
+        pass but counts for nothing."""
+        warned = self.verdict.outcome == "pass" and self.verdict.warned
+        if not self.verdict.gates and (warned or self.verdict.outcome in ("fail", "inconclusive")):
+            return "informs"
+        return "warn" if warned else self.verdict.outcome
 
 
 @dataclass(frozen=True)

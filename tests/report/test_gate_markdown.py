@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from markdown_it import MarkdownIt
 
@@ -56,3 +58,10 @@ def test_changes_carry_sign_unit_and_limit() -> None:
     assert top1[5].startswith("−20") and top1[7] == f"−{100 * limits['top1'].fail:.1f} %"
     assert rows["ort-fp32", "rss_peak_bytes"][5] == "0.0 %"
     assert rows["ort-fp32", "dnsmos_p808"][8] == "5 of 24"
+
+
+def test_what_only_informs_is_not_called_a_failure() -> None:
+    result = gate_result(damage=0.05)
+    lines = tuple(replace(line, verdict=replace(line.verdict, gates=False)) for line in result.lines)
+    text = gate_markdown(replace(result, lines=lines))
+    assert "🔴 fail |" in gate_markdown(result) and "🔴 fail |" not in text and "🔵 informs |" in text
