@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from labkit.results.schema import RunDocument
 
 AXES = ("voice", "corpus", "scenario", "device", "threads", "seed", "speaker", "audio_path", "machine_class")
+_VOICE, _MACHINE = AXES.index("voice"), AXES.index("machine_class")
 # how much of an axis' work was done: an invocation's choice, and other numbers for another choice
 AMOUNTS = ("texts", "repeats", "max_steps")
 _PLAIN = ("voice", "corpus", "scenario", "device", "machine_class")  # their values speak for themselves
@@ -43,7 +44,8 @@ class SortedRuns:
 
 
 def sort_runs(documents: Sequence[RunDocument]) -> SortedRuns:
-    """Runs into tables, in the order in which their kinds of work were first done, newest amounts first.
+    """Runs into tables: voices and machines that were measured last come first, of one voice and machine the kinds of
+    work in the order in which they were first done, newest amounts first.
 
     Of the runs of one recipe in a table the last `ok` one is kept, or the last when none was ok.
     """
@@ -54,8 +56,10 @@ def sort_runs(documents: Sequence[RunDocument]) -> SortedRuns:
     for document in current:
         tables = works.setdefault(_values(document, AXES), {})
         tables.setdefault(_values(document, AMOUNTS), []).append(document)
+    latest = {(d.spec.voice, d.machine_class): d.run_id for d in current}
+    newest_first = sorted(works, key=lambda work: latest[work[_VOICE], work[_MACHINE]], reverse=True)
     found = []
-    for tables in works.values():
+    for tables in (works[work] for work in newest_first):
         for members in sorted(tables.values(), key=lambda runs: runs[-1].run_id, reverse=True):
             kept = _once_by_recipe(members)
             outdated += Counter(

@@ -38,9 +38,17 @@ def test_what_does_not_differ_is_not_named() -> None:
 
 def test_machines_are_told_apart() -> None:
     assert titles(document(), document(machine_class="elsewhere")) == [
-        "single · x86_64-example-2c",
         "single · elsewhere",
+        "single · x86_64-example-2c",
     ]
+
+
+def test_the_voice_that_was_measured_last_stands_first_and_its_work_in_order() -> None:
+    nano, random = spec(), spec().model_copy(update={"voice": "random"})
+    replay = random.model_copy(update={"scenario": "replay"})
+    first = [document(spec=nano), document(spec=replay), document(spec=random)]
+    assert titles(*first) == ["random · replay", "random · single", "nano · single"]
+    assert titles(*first, document("ort-fp32", spec=nano))[0] == "nano · single"
 
 
 def test_the_newest_amount_of_the_same_work_stands_first() -> None:
