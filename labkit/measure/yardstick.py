@@ -2,8 +2,8 @@
 
 A virtual machine's core slows by a third from one minute to the next while its neighbours work, and CPU time slows with
 it: a lower clock, and a program on the other half of the same physical core that takes its share of the caches. Of
-those for code, too. A network's step is short visits to many places of large libraries, and feels that most; a loop
-that stays in one place feels half of it or less (`docs/decisions.md` has the figures). So this work visits many places
+those for code, too. A network's step is short visits to many places of large libraries, and seems to feel that most; a
+loop that stays in one place slows far less (`docs/decisions.md` has the figures). So this work visits many places
 of NumPy: its loops of many operations and types, linear algebra, Fourier transforms, sorting, random numbers, and the
 Python around them.
 
